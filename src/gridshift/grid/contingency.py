@@ -1,0 +1,1 @@
+"""Outages: parse, enumerate, tell which split the grid, rank by loading."""
