@@ -1,1 +1,334 @@
 """Outages: parse, enumerate, tell which split the grid, rank by loading."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from gridshift.arrays import Complex, Int, Real
+from gridshift.errors import OutageError
+from gridshift.grid.network import Network
+from gridshift.grid.powerflow import RowStatus, nominal, solve
+from gridshift.grid.scenarios import sample_loads, stream
+
+Outage = tuple[str, ...]
+"""Labels of the elements that are out, by kind and then by number; `()` is the intact grid."""
+
+OutageKind = Literal["lines", "trafos", "all"]
+KINDS: dict[str, tuple[str, ...]] = {
+    "lines": ("line", "branch"),
+    "trafos": ("trafo", "trafo3w"),
+    "all": (),
+}
+"""Element kinds that each choice takes in; none means every kind. MATPOWER files know branches only."""
+
+
+def _order(label: str) -> tuple[str, int, str]:
+    kind, _, number = label.partition(":")
+    return (kind, int(number), "") if number.isdecimal() else (kind, -1, number)
+
+
+def make_outage(labels: Sequence[str]) -> Outage:
+    """The outage of these elements: each once, sorted by kind and then by number."""
+    return tuple(sorted(set(labels), key=_order))
+
+
+def outage_text(outage: Sequence[str]) -> str:
+    """Text form of an outage, `line:9,line:28`; `parse_outage` reads it back."""
+    return ",".join(make_outage(outage))
+
+
+def parse_outage(network: Network, text: str) -> Outage:
+    """The outage that a text like `line:9,line:28` names; spaces and a repeated name don't matter.
+
+    Raises:
+        OutageError: no element, one that the grid doesn't have, or one already out of service;
+            all problems of the text in one message.
+    """
+    labels = [part for part in re.split(r"[,\s]+", text.strip()) if part]
+    problems = _problems(network, labels)
+    if problems:
+        raise OutageError("; ".join(problems))
+    return make_outage(labels)
+
+
+def _problems(network: Network, labels: list[str]) -> list[str]:
+    if not labels:
+        return ["an outage names at least one element, for instance " + next(iter(network.elements), "line:0")]
+    problems = []
+    unknown = [label for label in labels if label not in network.elements]
+    if unknown:
+        problems.append(
+            f"no element {', '.join(unknown)} in {network.name}; "
+            f"list them with 'gridshift cases {network.name} --outages'"
+        )
+    already = [label for label in labels if label not in unknown and not _in_service(network, label)]
+    if already:
+        problems.append(f"{', '.join(already)} already out of service in {network.name}")
+    return problems
+
+
+def _in_service(network: Network, label: str) -> bool:
+    return bool(network.branch_in_service[list(network.elements[label])].any())
+
+
+def read_outages(network: Network, path: str | Path) -> list[Outage]:
+    """Outages of a text file, one a line as in `parse_outage`; `#` starts a comment.
+
+    Raises:
+        OutageError: the file cannot be read or names none, or lines that are not outages of
+            this grid, every one of them with its line number.
+    """
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "not a text file"
+        raise OutageError(f"list of outages {path}: {reason}") from None
+    outages: dict[Outage, None] = {}
+    problems = []
+    for number, line in enumerate(lines, 1):
+        text = line.partition("#")[0].strip()
+        if not text:
+            continue
+        try:
+            outages[parse_outage(network, text)] = None
+        except OutageError as error:
+            problems.append(f"line {number}: {error}")
+    if problems:
+        raise OutageError(f"{path}: " + "; ".join(problems))
+    if not outages:
+        raise OutageError(f"{path} names no outage; write one a line, for instance line:9,line:28")
+    return list(outages)
+
+
+def candidate_elements(network: Network, kind: OutageKind = "lines") -> list[str]:
+    """Elements of a kind that are in service, in the source's order."""
+    if kind not in KINDS:
+        raise OutageError(f"no kind of elements '{kind}'; choose from {', '.join(KINDS)}")
+    wanted = KINDS[kind]
+    return [
+        label
+        for label in network.elements
+        if (not wanted or label.partition(":")[0] in wanted) and _in_service(network, label)
+    ]
+
+
+def enumerate_outages(network: Network, kind: OutageKind = "lines", size: int = 1) -> list[Outage]:
+    """All outages of `size` elements of a kind, those that split the grid included."""
+    if size < 1:
+        raise OutageError(f"outages of {size} elements asked for; at least 1 is needed")
+    candidates = candidate_elements(network, kind)
+    if len(candidates) < size:
+        raise OutageError(f"{network.name} has {len(candidates)} elements of kind '{kind}' in service, not {size}")
+    return [make_outage(labels) for labels in combinations(candidates, size)]
+
+
+def select_outages(network: Network, choice: str) -> list[Outage]:
+    """Outages that a user asks for: `lines`, `trafos`, `all`, `n-2` (pairs of lines), or a file.
+
+    Raises:
+        OutageError: neither one of those words nor a readable file of outages of this grid.
+    """
+    if choice in KINDS:
+        return enumerate_outages(network, choice)  # type: ignore[arg-type]
+    if choice == "n-2":
+        return enumerate_outages(network, "lines", 2)
+    if not Path(choice).exists():
+        raise OutageError(
+            f"no contingencies '{choice}'; choose from {', '.join(KINDS)}, n-2, or give a file with one outage a line"
+        )
+    return read_outages(network, choice)
+
+
+def bridges(network: Network) -> dict[int, Int]:
+    """Buses that the loss of each single branch cuts off from every slack bus, by branch.
+
+    Only branches in service that cut something off are in the mapping. Linear in the number of
+    branches: Tarjan's search from the slack buses taken as one node, edge by edge, so that one
+    of two parallel circuits is no bridge. Buses that are cut off already don't count.
+
+    Source: R. E. Tarjan, A note on finding the bridges of a graph, 1974.
+    """
+    root = int(network.slack[0])
+    node = np.arange(network.num_buses)
+    node[network.slack] = root
+    neighbours: list[list[tuple[int, int]]] = [[] for _ in range(network.num_buses)]
+    for branch in np.flatnonzero(network.branch_in_service).tolist():
+        f, t = int(node[network.branch_from[branch]]), int(node[network.branch_to[branch]])
+        neighbours[f].append((t, branch))
+        neighbours[t].append((f, branch))
+
+    found: dict[int, Int] = {}
+    order = [root]  # buses as the search meets them: a subtree is a slice
+    first = {root: 0}  # when each bus was met
+    low = {root: 0}  # earliest bus that its subtree reaches without the branch it was entered by
+    path = [(root, -1, iter(neighbours[root]))]
+    while path:
+        bus, entered_by, ahead = path[-1]
+        for other, branch in ahead:
+            if branch == entered_by:
+                continue
+            if other in first:
+                low[bus] = min(low[bus], first[other])
+                continue
+            first[other] = low[other] = len(order)
+            order.append(other)
+            path.append((other, branch, iter(neighbours[other])))
+            break
+        else:
+            path.pop()
+            if path:
+                above = path[-1][0]
+                low[above] = min(low[above], low[bus])
+                if low[bus] > first[above]:
+                    found[entered_by] = np.sort(np.array(order[first[bus] :], np.int64))
+    return found
+
+
+def cut_off_buses(network: Network, outages: Sequence[Outage]) -> list[Int]:
+    """Buses that each outage leaves without a path to any slack bus, ascending.
+
+    The bridges of the grid are found once for all single outages, and once for each set of
+    first k - 1 elements of the larger ones; no search is made for each outage.
+    """
+    known: dict[Outage, tuple[Network, Int, dict[int, Int]]] = {}
+    answers = []
+    for outage in outages:
+        rest, last = outage[:-1], network.elements[outage[-1]] if outage else ()
+        if len(last) != 1:  # several branches go at once: not a matter of one bridge
+            answers.append((network.without(outage) if outage else network).cut_off_buses())
+            continue
+        if rest not in known:
+            left = network.without(rest) if rest else network
+            known[rest] = (left, left.cut_off_buses(), bridges(left))
+        _, already, cuts = known[rest]
+        answers.append(np.union1d(already, cuts[last[0]]) if last[0] in cuts else already)
+    return answers
+
+
+@dataclass(frozen=True, kw_only=True)
+class Assessment:
+    """What an outage does to the grid at nominal demand."""
+
+    outage: Outage
+    network: Network
+    """The grid without the outaged elements."""
+    cut_off: tuple[str, ...]
+    """Labels of the buses without a path to any slack bus."""
+    mw_cut_off: float
+    """Nominal active demand at those buses, MW."""
+    status: RowStatus
+    """ISLANDED if buses are cut off, else how the nominal power flow ended."""
+
+    @property
+    def usable(self) -> bool:
+        """Whether the grid stays in one piece and has a nominal solution."""
+        return self.status == RowStatus.SOLVED
+
+    @property
+    def reason(self) -> str:
+        """Why the outage cannot be studied, in words; empty if it can."""
+        if self.usable:
+            return ""
+        text = outage_text(self.outage) or "the intact grid"
+        if self.status != RowStatus.ISLANDED:
+            return f"{text} leaves no nominal solution ({self.status.text})"
+        shown = ", ".join(self.cut_off[:5]) + (f" and {len(self.cut_off) - 5} more" if len(self.cut_off) > 5 else "")
+        return f"{text} separates {shown} ({self.mw_cut_off:.1f} MW)"
+
+
+def mw_at_buses(network: Network, buses: Int) -> float:
+    """Nominal active demand of the loads at these buses, MW."""
+    return float(network.load_power.real[np.isin(network.load_bus, buses)].sum() * network.base_mva)
+
+
+def assess(network: Network, outage: Outage, *, cut_off: Int | None = None) -> Assessment:
+    """What an outage does at nominal demand: buses and MW cut off, and whether a solution exists.
+
+    Args:
+        network: the grid.
+        outage: elements to take out; `()` assesses the grid as it is.
+        cut_off: the buses that it cuts off, if `cut_off_buses` has told already.
+    """
+    left = network.without(outage) if outage else network
+    buses = left.cut_off_buses() if cut_off is None else cut_off
+    status = RowStatus.ISLANDED if len(buses) else RowStatus(int(nominal(left).status[0]))
+    return Assessment(
+        outage=outage,
+        network=left,
+        cut_off=tuple(network.bus_labels[b] for b in buses),
+        mw_cut_off=mw_at_buses(network, buses),
+        status=status,
+    )
+
+
+def branch_loading(network: Network, voltage: Complex) -> Real:
+    """(..., E) loading of each branch, 1 at its rating: the larger of its two ends' shares.
+
+    `voltage` is (..., B). Apparent power or current of an end is compared with the rating there, as
+    `rating_kind` says; ratings that are placeholders are used as they stand, branches out of
+    service and branches without a rating have 0. Rows of NaN stay NaN.
+    """
+    v_from, v_to = voltage[..., network.branch_from], voltage[..., network.branch_to]
+    y = np.where(network.branch_in_service[:, None], network.branch_y, 0)
+    at_from = np.abs(y[:, 0] * v_from + y[:, 1] * v_to)
+    at_to = np.abs(y[:, 2] * v_from + y[:, 3] * v_to)
+    if network.rating_kind == "power":
+        at_from, at_to = at_from * np.abs(v_from), at_to * np.abs(v_to)
+    return np.maximum(at_from / network.branch_rating[:, 0], at_to / network.branch_rating[:, 1])
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadedElement:
+    """One element in the ranking by loading."""
+
+    label: str
+    loading: float
+    """Mean over scenarios on the intact grid, 1 at the rating."""
+
+
+def rank_by_loading(
+    network: Network,
+    *,
+    kind: OutageKind = "lines",
+    num_rows: int = 1000,
+    spread: float = 0.2,
+    seed: int = 0,
+    num: int | None = None,
+) -> list[LoadedElement]:
+    """Elements by mean loading, heaviest first, without those whose outage cannot be studied.
+
+    Skipped are elements whose outage splits the grid or leaves it without a nominal solution
+    (`findings`: how the paper's most loaded lines are chosen). Scenarios without a solution don't
+    enter the mean.
+
+    Args:
+        network: the intact grid.
+        kind: which elements.
+        num_rows: scenarios to average over.
+        spread: half width of the load factors.
+        seed: root seed of the scenarios.
+        num: stop after this many elements; saves their nominal solutions.
+    """
+    return list(_heaviest(network, kind, num_rows, spread, seed, num))
+
+
+def _heaviest(network, kind, num_rows, spread, seed, num) -> Iterator[LoadedElement]:
+    loads = sample_loads(network, stream(network.name, "loading", seed=seed), num_rows, spread=spread)
+    solution = solve(network, loads)
+    if not solution.solved.any():
+        raise OutageError(f"{network.name} has no solution in any of {num_rows} scenarios; loading is not known")
+    by_branch = branch_loading(network, solution.voltage[solution.solved]).mean(0)
+    labels = candidate_elements(network, kind)
+    cut_off = cut_off_buses(network, [(label,) for label in labels])
+    loading = {label: float(by_branch[list(network.elements[label])].max()) for label in labels}
+    splits = {label: len(buses) > 0 for label, buses in zip(labels, cut_off, strict=True)}
+    left = len(labels) if num is None else num
+    for label in sorted(labels, key=lambda label: -loading[label]):
+        if left > 0 and not splits[label] and assess(network, (label,)).usable:
+            left -= 1
+            yield LoadedElement(label=label, loading=loading[label])
