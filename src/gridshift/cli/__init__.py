@@ -1,0 +1,34 @@
+"""The command `gridshift`: parse, call the library, print. Nothing heavy is imported early."""
+
+import click
+
+from gridshift.cli import doctor, grids
+from gridshift.cli.group import Group
+
+
+@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="gridshift")
+def main() -> None:
+    """What happens to a power grid under uncertain loads when lines go out.
+
+    GRID is a built-in name (case118), a pandapower JSON file or a MATPOWER .m file.
+    Results go to standard output, everything else to standard error. The exit code is 0 when
+    done, 1 for a problem that the one line on standard error explains, 2 for wrong usage.
+    """
+
+
+main.command(
+    examples=[
+        "gridshift cases",
+        "gridshift cases case30",
+        "gridshift cases case30 --outages --json",
+    ]
+)(grids.cases)
+main.command(
+    examples=[
+        "gridshift solve case30",
+        "gridshift solve case30 --outage line:9,line:28 --scenarios 200 --spread 0.5 --seed 1",
+        "gridshift solve case14 --json",
+    ]
+)(grids.solve)
+main.command(examples=["gridshift doctor", "gridshift doctor --json"])(doctor.doctor)

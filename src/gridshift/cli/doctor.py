@@ -1,0 +1,140 @@
+"""`gridshift doctor`: what is installed here, and what of it gridshift will use."""
+
+import os
+import platform
+import sys
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gridshift.cli.output import emit, json_option, table
+
+
+@json_option
+def doctor(as_json: bool) -> None:
+    """Tell what is installed, how many threads there are, and whether the caches work.
+
+    The exit code is 1 if something that gridshift needs is missing.
+    """
+    checks = list(_checks())
+    problems = [check["name"] for check in checks if check["status"] == "problem"]
+
+    def render(console) -> None:
+        rows = [(check["name"], check["status"], check["detail"]) for check in checks]
+        console.print(table("gridshift doctor", ("check", "status", "found"), rows))
+
+    emit({"ok": not problems, "checks": checks}, render, as_json=as_json)
+    if problems:
+        raise click.ClickException(f"needs attention: {', '.join(problems)}")
+
+
+def _checks() -> Iterator[dict[str, Any]]:
+    yield _check("gridshift", version("gridshift"))
+    yield _check("python", f"{platform.python_version()} ({sys.executable})")
+    yield _check("machine", f"{platform.system()} {platform.machine()}, {_processor()}")
+    yield from _packages()
+    yield _threads()
+    yield _check("instruction set", _instruction_set())
+    yield _compile_cache()
+    yield _gpu()
+    yield _surrogate_cache()
+
+
+def _check(name: str, detail: str, status: str = "ok") -> dict[str, Any]:
+    return {"name": name, "status": status, "detail": detail}
+
+
+def _packages() -> Iterator[dict[str, Any]]:
+    from packaging.requirements import Requirement
+
+    for text in requires("gridshift") or []:
+        needed = Requirement(text)
+        if needed.marker and not needed.marker.evaluate({"extra": ""}):
+            continue
+        try:
+            found = version(needed.name)
+        except PackageNotFoundError:
+            yield _check(needed.name, f"missing; {needed.specifier} is needed", "problem")
+            continue
+        fits = needed.specifier.contains(found, prereleases=True)
+        detail = found if fits else f"{found}, but {needed.specifier} is needed"
+        yield _check(needed.name, detail, "ok" if fits else "problem")
+
+
+def _processor() -> str:
+    for key, value in _cpuinfo():
+        if key == "model name":
+            return value
+    return platform.processor() or "unknown processor"
+
+
+def _cpuinfo() -> Iterator[tuple[str, str]]:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return
+    for line in lines:
+        key, _, value = line.partition(":")
+        yield key.strip(), value.strip()
+
+
+def _instruction_set() -> str:
+    """The widest vector instructions that compiled kernels will use."""
+    import llvmlite.binding as llvm
+
+    features = llvm.get_host_cpu_features()
+    known = ("avx512f", "avx2", "fma", "avx", "sse4.2", "sve", "neon")
+    found = [name for name in known if features.get(name)]
+    return f"{llvm.get_host_cpu_name()}: {', '.join(found) or 'no vector instructions'}"
+
+
+def _threads() -> dict[str, Any]:
+    import torch
+
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    limits = {
+        name: os.environ[name]
+        for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+        if name in os.environ
+    }
+    told = "".join(f", {name}={value}" for name, value in limits.items())
+    return _check("threads", f"{usable} usable, torch uses {torch.get_num_threads()}{told}")
+
+
+def _compile_cache() -> dict[str, Any]:
+    """Where compiled kernels are kept, so that only the first run waits for the compiler."""
+    import gridshift
+
+    chosen = os.environ.get("NUMBA_CACHE_DIR")
+    folder = Path(chosen) if chosen else Path(str(gridshift.__file__)).parent / "grid"
+    if os.access(_existing(folder), os.W_OK):
+        return _check("compile cache", str(folder))
+    return _check("compile cache", f"{folder} can't be written: kernels compile at every start; "
+                  "set NUMBA_CACHE_DIR", "note")  # fmt: skip
+
+
+def _gpu() -> dict[str, Any]:
+    import torch
+
+    if not torch.cuda.is_available():
+        return _check("gpu", "none; nothing needs one")
+    return _check("gpu", f"{torch.cuda.get_device_name(0)}, CUDA {torch.version.cuda}")
+
+
+def _surrogate_cache() -> dict[str, Any]:
+    from gridshift.adapt.cache import cache_folder
+
+    folder = cache_folder()
+    if os.access(_existing(folder), os.W_OK):
+        return _check("surrogate cache", str(folder))
+    return _check("surrogate cache", f"{folder} can't be written: set GRIDSHIFT_CACHE", "note")
+
+
+def _existing(folder: Path) -> Path:
+    """The folder, or its nearest parent that exists."""
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    return folder

@@ -1,0 +1,225 @@
+"""`gridshift cases` and `gridshift solve`: grids, their outages, exact power flow."""
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gridshift.cli.output import emit, json_option, table
+
+if TYPE_CHECKING:
+    from gridshift.grid.contingency import Assessment
+    from gridshift.grid.network import Network
+
+grid_argument = click.argument("grid", metavar="GRID")
+outage_option = click.option(
+    "--outage", default="", metavar="A,B", help="Elements out of service, for instance line:9."
+)
+seed_option = click.option("--seed", default=0, show_default=True, help="Root random seed.")
+spread_option = click.option(
+    "--spread", default=0.2, show_default=True, help="Loads vary by plus or minus this share."
+)
+
+
+@click.argument("case", metavar="[CASE]", required=False)
+@click.option("--outages", is_flag=True, help="List every single outage and what it cuts off.")
+@json_option
+def cases(case: str | None, outages: bool, as_json: bool) -> None:
+    """List the built-in grids, or what one grid consists of.
+
+    CASE is a built-in name, a pandapower JSON file or a MATPOWER .m file. With --outages each
+    element that can be switched is listed with the buses and the demand that its loss cuts off.
+    """
+    if case is None:
+        if outages:
+            raise click.UsageError("--outages needs a CASE, for instance: cases case30 --outages")
+        _list_cases(as_json)
+        return
+    from gridshift.grid.readers import read_grid
+
+    network = read_grid(case)
+    payload = {"grid": network.name, **_summary(network), "elements": _elements(network)}
+    if outages:
+        payload["outages"] = _outages(network)
+    emit(payload, lambda console: _print_case(console, payload), as_json=as_json)
+
+
+def _list_cases(as_json: bool) -> None:
+    from gridshift.grid.readers import builtin_grids
+
+    names = builtin_grids()
+    payload = {"cases": [{"name": name} for name in names]}
+
+    def render(console) -> None:
+        from rich.columns import Columns
+
+        console.print(Columns(names, column_first=True, padding=(0, 3)))
+        console.print(f"\n{len(names)} built-in grids; a file works as well", style="dim")
+
+    emit(payload, render, as_json=as_json)
+
+
+def _summary(network: "Network") -> dict[str, Any]:
+    import numpy as np
+
+    demand = network.load_power.sum() * network.base_mva
+    limited = ~np.isnan(network.bus_v_min) | ~np.isnan(network.bus_v_max)
+    return {
+        "origin": network.origin,
+        "base_mva": network.base_mva,
+        "num_buses": network.num_buses,
+        "num_loads": network.num_loads,
+        "num_generators": len(network.gen_bus),
+        "num_branches": network.num_branches,
+        "slack": [network.bus_labels[bus] for bus in network.slack],
+        "demand_mw": demand.real,
+        "demand_mvar": demand.imag,
+        "num_voltage_limits": int(limited.sum()),
+        "num_ratings": int(network.branch_rated.sum()),
+    }
+
+
+def _elements(network: "Network") -> list[dict[str, Any]]:
+    found = []
+    for label, branches in network.elements.items():
+        rows = list(branches)
+        ends = dict.fromkeys([*network.branch_from[rows], *network.branch_to[rows]])
+        rated = network.branch_rated[rows].all()
+        found.append(
+            {
+                "element": label,
+                "buses": [network.bus_labels[bus] for bus in ends],
+                "in_service": bool(network.branch_in_service[rows].any()),
+                "rating_mva": network.branch_rating[rows].min() * network.base_mva
+                if rated
+                else None,
+            }
+        )
+    return found
+
+
+def _outages(network: "Network") -> list[dict[str, Any]]:
+    from gridshift.grid.contingency import (
+        cut_off_buses,
+        enumerate_outages,
+        mw_at_buses,
+        outage_text,
+    )
+
+    candidates = enumerate_outages(network, "all")
+    return [
+        {
+            "outage": outage_text(outage),
+            "islands": len(buses) > 0,
+            "cut_off": [network.bus_labels[bus] for bus in buses],
+            "mw_cut_off": mw_at_buses(network, buses),
+        }
+        for outage, buses in zip(candidates, cut_off_buses(network, candidates), strict=True)
+    ]
+
+
+def _print_case(console, payload: dict[str, Any]) -> None:
+    kinds: dict[str, list[bool]] = {}
+    for element in payload["elements"]:
+        kinds.setdefault(element["element"].partition(":")[0], []).append(element["in_service"])
+    rows = [
+        ("buses", payload["num_buses"], f"slack at {', '.join(payload['slack'])}"),
+        ("loads", payload["num_loads"],
+         f"{payload['demand_mw']:,.1f} MW, {payload['demand_mvar']:,.1f} Mvar"),
+        ("generators", payload["num_generators"], "at voltage-controlled buses"),
+        *((kind, len(on), f"{sum(on)} in service") for kind, on in kinds.items()),
+        ("voltage limits", payload["num_voltage_limits"], "buses that have them"),
+        ("ratings", payload["num_ratings"], "branches that have them"),
+    ]  # fmt: skip
+    console.print(table(f"{payload['grid']} ({payload['origin']})", ("what", ">number", ""), rows))
+    if "outages" not in payload:
+        return
+    ends = {row["element"]: row for row in payload["elements"]}
+    listed = []
+    for row in payload["outages"]:
+        element = ends[row["outage"]]
+        between = " - ".join(bus.removeprefix("bus:") for bus in element["buses"])
+        cut = ", ".join(bus.removeprefix("bus:") for bus in row["cut_off"])
+        mw = f"{row['mw_cut_off']:,.1f}" if row["islands"] else None
+        rating = element["rating_mva"]
+        listed.append((row["outage"], between, rating and f"{rating:,.1f}", mw, cut))
+    keeps = sum(not row["islands"] for row in payload["outages"])
+    columns = ("outage", "buses", ">rating (MVA)", ">cut off (MW)", "buses cut off")
+    console.print()
+    console.print(
+        table("outages of one element", columns, listed,
+              note=f"{keeps} of {len(listed)} keep the grid connected")
+    )  # fmt: skip
+
+
+def usable(network: "Network", outage: str) -> "Assessment":
+    """The assessment of an outage that can be studied; an empty text is the intact grid.
+
+    Raises:
+        OutageError: the text is not an outage of this grid.
+        IslandingError: it cuts buses off.
+        NotConvergedError: it leaves no nominal solution.
+    """
+    from gridshift.errors import IslandingError, NotConvergedError
+    from gridshift.grid.contingency import assess, parse_outage
+
+    found = assess(network, parse_outage(network, outage) if outage else ())
+    if found.cut_off:
+        raise IslandingError(
+            f"outage {found.reason}; list the outages that keep the grid connected with "
+            f"'gridshift cases {network.name} --outages'"
+        )
+    if not found.usable:
+        raise NotConvergedError(f"{network.name}: {found.reason}")
+    return found
+
+
+@grid_argument
+@outage_option
+@click.option("--scenarios", default=1000, show_default=True, help="Number of load scenarios.")
+@spread_option
+@seed_option
+@json_option
+def solve(grid: str, outage: str, scenarios: int, spread: float, seed: int, as_json: bool) -> None:
+    """Exact AC power flow for many load scenarios of one topology.
+
+    Rows without a solution are counted by reason. The exit code is 1 if they are the majority.
+    """
+    from gridshift.errors import NotConvergedError
+    from gridshift.grid.contingency import outage_text
+    from gridshift.grid.powerflow import solve as solve_rows
+    from gridshift.grid.readers import read_grid
+    from gridshift.grid.scenarios import sample_loads, stream
+
+    network = read_grid(grid)
+    found = usable(network, outage)
+    text = outage_text(found.outage)
+    rng = stream(network.name, "solve", outage=text, seed=seed)
+    injections = sample_loads(network, rng, scenarios, spread=spread, regime="fixed")
+    began = time.perf_counter()
+    solution = solve_rows(found.network, injections)
+    wall_s = time.perf_counter() - began
+
+    solved = solution.solved
+    worst = solution.mismatch[solved].max() if solved.any() else None
+    payload = {
+        "grid": network.name, "outage": text, "num_rows": scenarios, "status": solution.counts(),
+        "worst_mismatch": worst, "wall_s": wall_s, "us_per_row": wall_s / scenarios * 1e6,
+    }  # fmt: skip
+
+    def render(console) -> None:
+        rows = [
+            *((f"rows {name.replace('_', ' ')}", num) for name, num in payload["status"].items()),
+            ("worst mismatch (p.u.)", worst),
+            ("time (s)", wall_s),
+            ("time per row (µs)", payload["us_per_row"]),
+        ]
+        title = f"{network.name}, {text or 'intact'}: {scenarios:,} scenarios, loads ±{spread:.0%}"
+        console.print(table(title, ("", ">"), rows))
+
+    emit(payload, render, as_json=as_json)
+    if 2 * solved.sum() < scenarios:
+        raise NotConvergedError(
+            f"{scenarios - solved.sum()} of {scenarios} rows have no solution; "
+            f"a spread below {spread:g} leaves more"
+        )

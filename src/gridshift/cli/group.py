@@ -1,0 +1,89 @@
+"""What surrounds every command: known problems, warnings, Ctrl-C, examples in the help."""
+
+import logging
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import click
+
+from gridshift.errors import GridshiftError, GridshiftWarning
+
+
+def one_line(text: object) -> str:
+    """The text with every run of white space, line ends included, as one blank."""
+    return " ".join(str(text).split())
+
+
+class KnownProblem(click.ClickException):
+    """A problem that the user can do something about: one line on standard error, exit code 1."""
+
+    def show(self, file=None) -> None:
+        click.echo(f"Error: {one_line(self.message)}", err=True)
+
+
+class Interrupted(KnownProblem):
+    """Ctrl-C; the exit code is the shell's for an interrupt."""
+
+    exit_code = 130
+
+
+@contextmanager
+def our_warnings_only() -> Iterator[None]:
+    """Show each warning of gridshift once, as one line on standard error, and no library's."""
+    seen: set[str] = set()
+
+    def show(message, category, filename, lineno, file=None, line=None) -> None:
+        text = one_line(message)
+        if issubclass(category, GridshiftWarning) and text not in seen:
+            seen.add(text)
+            click.echo(f"Warning: {text}", err=True)
+
+    last_resort = logging.lastResort
+    logging.lastResort = logging.NullHandler()  # pyright: ignore[reportAttributeAccessIssue]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            warnings.simplefilter("always", GridshiftWarning)
+            warnings.showwarning = show
+            yield
+    finally:
+        logging.lastResort = last_resort
+
+
+class Command(click.Command):
+    """A command whose help ends with examples that the tests run."""
+
+    def __init__(self, *args, examples: Sequence[str] = (), **kwargs):
+        super().__init__(*args, **kwargs)
+        self.examples = tuple(examples)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        if self.examples:
+            with formatter.section("Examples"):
+                for example in self.examples:
+                    formatter.write_text(example)
+        super().format_epilog(ctx, formatter)
+
+
+class Group(click.Group):
+    """The top command: turns what a command raises into a line and an exit code."""
+
+    command_class = Command
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+    def invoke(self, ctx: click.Context):
+        try:
+            with our_warnings_only():
+                return super().invoke(ctx)
+        except GridshiftError as problem:
+            raise KnownProblem(str(problem)) from problem
+        except KeyboardInterrupt:
+            raise Interrupted("interrupted") from None
+        except BrokenPipeError:
+            raise
+        except OSError as problem:
+            place = f"{problem.filename}: " if problem.filename else ""
+            raise KnownProblem(f"{place}{problem.strerror or problem}") from problem

@@ -1,0 +1,131 @@
+"""How a result reaches a person (tables of 80 columns) or a program (one JSON object)."""
+
+import json
+import math
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from rich.console import Console, Group
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+
+Advance = Callable[[int], None]
+"""Called with the number of units done since the last call."""
+
+
+def plain(value: Any) -> Any:
+    """The value as JSON knows it: numbers of numpy as numbers, NaN and infinities as null."""
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(v) for v in value]
+    if isinstance(value, Path):
+        return str(value)
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def emit(payload: Mapping[str, Any], render: "Callable[[Console], None]", *, as_json: bool) -> None:
+    """Print the result on standard output: the payload as JSON, or what `render` draws."""
+    if as_json:
+        click.echo(json.dumps(plain(payload), indent=2, allow_nan=False, ensure_ascii=False))
+        return
+    from rich.console import Console
+
+    render(Console(highlight=False, soft_wrap=False))
+
+
+def table(
+    title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], *, note: str = ""
+) -> "Group":
+    """A titled table without side borders; a column named with a leading '>' is right-aligned."""
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    drawn = Table(
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+        show_edge=False,
+        show_header=any(c.strip(">") for c in columns),
+    )
+    for name in columns:
+        right = name.startswith(">")
+        drawn.add_column(
+            Text(name.removeprefix(">")), justify="right" if right else "left", overflow="fold"
+        )
+    for row in rows:
+        drawn.add_row(*(Text(text(cell)) for cell in row))
+    below = [Text(note, style="dim")] if note else []
+    return Group(Text(title, style="bold"), drawn, *below)
+
+
+def text(value: object) -> str:
+    """A cell: three significant digits for reals, groups of thousands for counts, '-' for none."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if hasattr(value, "item"):
+        value = value.item()  # pyright: ignore[reportAttributeAccessIssue]
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return real(value)
+    return str(value)
+
+
+def real(value: float) -> str:
+    """Three significant digits, in powers of ten outside 0.001 to 100,000."""
+    if not math.isfinite(value):
+        return "-"
+    if value == 0:
+        return "0"
+    size = abs(value)
+    if size < 1e-3 or size >= 1e5:
+        return f"{value:.2e}".replace("e-0", "e-").replace("e+0", "e")
+    return f"{value:,.{max(0, 2 - math.floor(math.log10(size)))}f}"
+
+
+@contextmanager
+def progress(description: str, total: int, *, unit: str) -> Iterator[Advance]:
+    """A bar with rate and time left on standard error, if that is a terminal; else nothing."""
+    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+        yield lambda num: None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        ProgressColumn,
+        Task,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+    from rich.text import Text
+
+    class Rate(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            speed = task.finished_speed or task.speed
+            return Text(f"{real(speed)} {unit}/s" if speed else "", style="dim")
+
+    columns = (
+        TextColumn("{task.description}"), BarColumn(bar_width=16), MofNCompleteColumn(), Rate(),
+        TimeElapsedColumn(), TimeRemainingColumn(),
+    )  # fmt: skip
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task(description, total=total)
+        yield lambda num: bar.advance(task, num)
