@@ -24,7 +24,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "trafos": ("trafo", "trafo3w"),
     "all": (),
 }
-"""Element kinds that each choice takes in; none means every kind. MATPOWER files know branches only."""
+"""Element kinds that each choice takes in, none meaning all; MATPOWER files know branches only."""
 
 
 def _order(label: str) -> tuple[str, int, str]:
@@ -58,7 +58,8 @@ def parse_outage(network: Network, text: str) -> Outage:
 
 def _problems(network: Network, labels: list[str]) -> list[str]:
     if not labels:
-        return ["an outage names at least one element, for instance " + next(iter(network.elements), "line:0")]
+        example = next(iter(network.elements), "line:0")
+        return [f"an outage names at least one element, for instance {example}"]
     problems = []
     unknown = [label for label in labels if label not in network.elements]
     if unknown:
@@ -66,7 +67,8 @@ def _problems(network: Network, labels: list[str]) -> list[str]:
             f"no element {', '.join(unknown)} in {network.name}; "
             f"list them with 'gridshift cases {network.name} --outages'"
         )
-    already = [label for label in labels if label not in unknown and not _in_service(network, label)]
+    known = [label for label in labels if label in network.elements]
+    already = [label for label in known if not _in_service(network, label)]
     if already:
         problems.append(f"{', '.join(already)} already out of service in {network.name}")
     return problems
@@ -123,7 +125,10 @@ def enumerate_outages(network: Network, kind: OutageKind = "lines", size: int = 
         raise OutageError(f"outages of {size} elements asked for; at least 1 is needed")
     candidates = candidate_elements(network, kind)
     if len(candidates) < size:
-        raise OutageError(f"{network.name} has {len(candidates)} elements of kind '{kind}' in service, not {size}")
+        raise OutageError(
+            f"outages of {size} elements asked for; {network.name} has {len(candidates)} "
+            f"of kind '{kind}' in service"
+        )
     return [make_outage(labels) for labels in combinations(candidates, size)]
 
 
@@ -139,7 +144,8 @@ def select_outages(network: Network, choice: str) -> list[Outage]:
         return enumerate_outages(network, "lines", 2)
     if not Path(choice).exists():
         raise OutageError(
-            f"no contingencies '{choice}'; choose from {', '.join(KINDS)}, n-2, or give a file with one outage a line"
+            f"no contingencies '{choice}'; choose from {', '.join(KINDS)}, n-2, "
+            "or give a file with one outage a line"
         )
     return read_outages(network, choice)
 
@@ -237,7 +243,8 @@ class Assessment:
         text = outage_text(self.outage) or "the intact grid"
         if self.status != RowStatus.ISLANDED:
             return f"{text} leaves no nominal solution ({self.status.text})"
-        shown = ", ".join(self.cut_off[:5]) + (f" and {len(self.cut_off) - 5} more" if len(self.cut_off) > 5 else "")
+        shown, more = ", ".join(self.cut_off[:5]), len(self.cut_off) - 5
+        shown += f" and {more} more" if more > 0 else ""
         return f"{text} separates {shown} ({self.mw_cut_off:.1f} MW)"
 
 
@@ -317,11 +324,17 @@ def rank_by_loading(
     return list(_heaviest(network, kind, num_rows, spread, seed, num))
 
 
-def _heaviest(network, kind, num_rows, spread, seed, num) -> Iterator[LoadedElement]:
-    loads = sample_loads(network, stream(network.name, "loading", seed=seed), num_rows, spread=spread)
+def _heaviest(
+    network: Network, kind: OutageKind, num_rows: int, spread: float, seed: int, num: int | None
+) -> Iterator[LoadedElement]:
+    rng = stream(network.name, "loading", seed=seed)
+    loads = sample_loads(network, rng, num_rows, spread=spread)
     solution = solve(network, loads)
     if not solution.solved.any():
-        raise OutageError(f"{network.name} has no solution in any of {num_rows} scenarios; loading is not known")
+        raise OutageError(
+            f"{network.name} has no solution in any of {num_rows} scenarios, so its loading is not "
+            "known; check it with 'gridshift solve'"
+        )
     by_branch = branch_loading(network, solution.voltage[solution.solved]).mean(0)
     labels = candidate_elements(network, kind)
     cut_off = cut_off_buses(network, [(label,) for label in labels])
