@@ -1,0 +1,1 @@
+"""Slow textbook versions that the product is held against."""
