@@ -1,0 +1,122 @@
+"""Solved scenarios as pairs (x, y), and their file."""
+
+import json
+import os
+import zipfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gridshift.adapt.layout import Layout
+from gridshift.arrays import Real
+from gridshift.errors import ScenarioError, StorageError
+from gridshift.grid.network import Network
+from gridshift.grid.powerflow import solve
+from gridshift.grid.scenarios import Injections
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Dataset:
+    """Solved rows of one topology. Rows that failed are not here; they are counted."""
+
+    x: Real
+    """(R, X)"""
+    y: Real
+    """(R, Y)"""
+    layout: Layout
+    network: Network
+    status_counts: dict[str, int]
+    """Rows per status of the solves behind it, 'solved' and failed ones."""
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    @property
+    def num_solves(self) -> int:
+        """Solves that were paid for, failed ones included."""
+        return sum(self.status_counts.values())
+
+    def rows(self, which: slice | np.ndarray) -> "Dataset":
+        """The chosen rows; the counts remain those of the whole."""
+        return replace(self, x=self.x[which], y=self.y[which])
+
+    def save(self, path: str | Path) -> None:
+        """Write an npz file, all of it or nothing.
+
+        Raises:
+            StorageError: the file cannot be written.
+        """
+        path = Path(path)
+        part = path.with_name(path.name + ".part")
+        about = {
+            "grid": self.network.name,
+            "network_digest": self.network.digest,
+            "layout_digest": self.layout.digest,
+            "status_counts": self.status_counts,
+        }
+        try:
+            with part.open("wb") as file:
+                np.savez(file, x=self.x, y=self.y, about=np.array(json.dumps(about)))
+            os.replace(part, path)
+        except OSError as error:
+            raise StorageError(f"cannot write {path}: {error.strerror}") from error
+
+    @classmethod
+    def load(cls, path: str | Path, network: Network) -> "Dataset":
+        """Read a file written by `save` for this network.
+
+        Raises:
+            StorageError: the file cannot be read, is no such file, or is of another topology.
+        """
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                about = json.loads(str(file["about"]))
+                x, y = file["x"], file["y"]
+        except OSError as error:
+            raise StorageError(f"cannot read {path}: {error.strerror}") from error
+        except (KeyError, ValueError, zipfile.BadZipFile) as error:
+            raise StorageError(f"{path} is not a data set of gridshift, or is damaged") from error
+        layout = Layout.of(network)
+        belongs = (about["network_digest"], about["layout_digest"])
+        if belongs != (network.digest, layout.digest):
+            raise StorageError(
+                f"{path} holds rows of {about['grid']} in another state than the {network.name} "
+                "given; solve them anew"
+            )
+        return cls(x=x, y=y, layout=layout, network=network, status_counts=about["status_counts"])
+
+
+def generate(
+    network: Network, injections: Injections, *, min_rows: int = 1, **solver: Any
+) -> Dataset:
+    """Solve the scenarios on this topology and keep the rows that have a solution.
+
+    Args:
+        network: the topology.
+        injections: demands.
+        min_rows: solved rows without which the result is of no use.
+        solver: keyword arguments of `gridshift.grid.powerflow.solve`.
+
+    Raises:
+        ScenarioError: fewer than `min_rows` rows have a solution.
+    """
+    solution = solve(network, injections, **solver)
+    counts, solved = solution.counts(), solution.solved
+    if solved.sum() < min_rows:
+        outage = f" without {','.join(network.outaged)}" if network.outaged else ""
+        told = ", ".join(f"{number} {status}" for status, number in counts.items())
+        because = f" ({solution.reason})" if solution.reason else ""
+        raise ScenarioError(
+            f"{solved.sum()} of {len(solved)} scenarios of {network.name}{outage} have a solution "
+            f"and {min_rows} are needed: {told}{because}; try a smaller spread"
+        )
+    layout, kept = Layout.of(network), injections.rows(solved)
+    return Dataset(
+        x=layout.pack_inputs(network, kept),
+        y=layout.pack_outputs(network, kept, solution.voltage[solved]),
+        layout=layout,
+        network=network,
+        status_counts=counts,
+    )

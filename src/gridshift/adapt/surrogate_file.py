@@ -1,0 +1,131 @@
+"""Files of a surrogate: numbers in `surrogate.safetensors`, everything else in `surrogate.json`."""
+
+import hashlib
+import importlib.metadata
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load as tensors_from_bytes
+from safetensors.torch import save as bytes_of_tensors
+
+from gridshift.adapt.layout import Layout
+from gridshift.adapt.surrogate import Surrogate, describe_config, parse_config
+from gridshift.errors import StorageError, SurrogateMismatchError
+from gridshift.grid.network import Network
+from gridshift.learn.whitening import Affine
+
+FORMAT = 1
+"""Raised whenever a reader of the old files would misread the new ones."""
+
+PACKAGES = ("gridshift", "numpy", "torch", "pandapower")
+
+
+def save(surrogate: Surrogate, folder: str | Path) -> None:
+    """Write both files; the JSON last, with a digest of the other, so that a pair fits together.
+
+    Raises:
+        StorageError: the folder cannot be written.
+    """
+    folder, transform = Path(folder), surrogate.transform
+    numbers = {f"backbone.{k}": v for k, v in surrogate.backbone.state_dict().items()}
+    arrays = {
+        "input_mean": surrogate.input_mean,
+        "input_scale": surrogate.input_scale,
+        "transform.shift": transform.shift,
+        "transform.whitener": transform.whitener,
+        "transform.unwhitener": transform.unwhitener,
+    }
+    numbers |= {name: torch.from_numpy(a).contiguous() for name, a in arrays.items()}
+    tensors = bytes_of_tensors(numbers)
+    about = {
+        "format": FORMAT,
+        "grid": surrogate.grid,
+        "grid_digest": surrogate.grid_digest,
+        "layout_digest": surrogate.layout.digest,
+        "num_buses": surrogate.layout.num_buses,
+        "num_inputs": surrogate.layout.num_inputs,
+        "num_outputs": surrogate.layout.num_outputs,
+        "config": describe_config(surrogate.config),
+        "transform": {
+            "name": transform.name,
+            "eps": transform.eps,
+            "num_rows": transform.num_rows,
+            "rank": transform.rank,
+            "effective_rank": transform.effective_rank,
+        },
+        "record": surrogate.record,
+        "versions": {name: importlib.metadata.version(name) for name in PACKAGES},
+        "tensors_sha256": hashlib.sha256(tensors).hexdigest(),
+    }
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        _write(folder / "surrogate.safetensors", tensors)
+        _write(folder / "surrogate.json", (json.dumps(about, indent=2) + "\n").encode())
+    except OSError as error:
+        raise StorageError(f"cannot write a surrogate to {folder}: {error.strerror}") from error
+
+
+def load(folder: str | Path, network: Network) -> Surrogate:
+    """Read a surrogate that was trained for this network's grid.
+
+    Raises:
+        StorageError: there is no surrogate in the folder, or it is damaged.
+        SurrogateMismatchError: it was trained for another grid or another layout.
+    """
+    about, tensors = _read(Path(folder))
+    layout = Layout.of(network)
+    if (about["grid_digest"], about["layout_digest"]) != (network.root.digest, layout.digest):
+        raise SurrogateMismatchError(
+            f"the surrogate in {folder} was trained for {about['grid']} ({about['num_buses']} "
+            f"buses, digest {about['grid_digest'][:8]}) and does not fit {network.name} "
+            f"({network.num_buses} buses, digest {network.root.digest[:8]}); train one with "
+            f"'gridshift train {network.name} --out DIR'"
+        )
+    config = parse_config(about["config"])
+    backbone = config.backbone.build(layout.num_inputs, layout.num_outputs)
+    prefix = "backbone."
+    backbone.load_state_dict(
+        {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
+    )
+    return Surrogate(
+        grid=about["grid"],
+        grid_digest=about["grid_digest"],
+        layout=layout,
+        config=config,
+        input_mean=tensors["input_mean"].numpy(),
+        input_scale=tensors["input_scale"].numpy(),
+        backbone=backbone.eval(),
+        transform=Affine(
+            shift=tensors["transform.shift"].numpy(),
+            whitener=tensors["transform.whitener"].numpy(),
+            unwhitener=tensors["transform.unwhitener"].numpy(),
+            **about["transform"],
+        ),
+        record=about["record"],
+    )
+
+
+def _read(folder: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+    try:
+        about = json.loads((folder / "surrogate.json").read_text())
+        tensors = (folder / "surrogate.safetensors").read_bytes()
+    except OSError as error:
+        raise StorageError(f"no surrogate in {folder}: {error.strerror}") from error
+    except ValueError as error:
+        raise StorageError(f"{folder / 'surrogate.json'} is damaged: {error}") from error
+    if not isinstance(about, dict) or about.get("format") != FORMAT:
+        raise StorageError(
+            f"{folder / 'surrogate.json'} has a format that this version cannot read"
+        )
+    if hashlib.sha256(tensors).hexdigest() != about["tensors_sha256"]:
+        raise StorageError(f"the two files in {folder} do not belong together; train it anew")
+    return about, tensors_from_bytes(tensors)
+
+
+def _write(path: Path, content: bytes) -> None:
+    part = path.with_name(path.name + ".part")
+    part.write_bytes(content)
+    os.replace(part, path)

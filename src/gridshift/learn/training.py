@@ -1,0 +1,194 @@
+"""The one training loop: mean squared error in the transformed space, resumable, reproducible."""
+
+import copy
+import hashlib
+import json
+import math
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from gridshift.errors import GridshiftError, StorageError
+
+Progress = Callable[[int, int, float], None]
+"""Called with the step done, the number of steps, and the loss of the latest batch."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingConfig:
+    """AdamW with a cosine from `learning_rate` to `final_learning_rate`; defaults of the paper."""
+
+    num_steps: int = 40_000
+    batch_size: int = 32
+    learning_rate: float = 6.29e-4
+    final_learning_rate: float = 1e-6
+    weight_decay: float = 1e-5
+    clip_norm: float = 1.0
+    """Largest norm of the gradient; longer ones are shortened to it."""
+
+    def __post_init__(self) -> None:
+        if self.num_steps < 1 or self.batch_size < 1:
+            raise GridshiftError(
+                f"training needs at least one step and one row a batch, not {self.num_steps} "
+                f"steps of {self.batch_size} rows"
+            )
+        if not 0 < self.learning_rate < math.inf or not 0 <= self.final_learning_rate < math.inf:
+            raise GridshiftError(
+                f"learning rates must be positive, not {self.learning_rate} to "
+                f"{self.final_learning_rate}"
+            )
+
+    def learning_rate_at(self, step: int) -> float:
+        """Cosine annealing, closed form; `step` counts from 0."""
+        fall = self.learning_rate - self.final_learning_rate
+        cosine = math.cos(math.pi * step / self.num_steps)
+        return self.final_learning_rate + fall * (1 + cosine) / 2
+
+
+PAPER_TRAINING = TrainingConfig()
+"""Appendix C of the paper."""
+
+
+def fit(
+    backbone: nn.Module,
+    x: Tensor,
+    z: Tensor,
+    config: TrainingConfig = PAPER_TRAINING,
+    *,
+    seed: int = 0,
+    progress: Progress | None = None,
+    report_every: int = 200,
+    checkpoint: str | Path | None = None,
+    checkpoint_every: int = 2_000,
+) -> nn.Module:
+    """A trained copy of the backbone, in evaluation mode; the one given stays as it is.
+
+    The result depends on the arguments alone: not on torch's global random state, which is left
+    as found, nor on interruptions, if the same call is made again with the same checkpoint file.
+    The loop runs on one thread, where small layers are fastest and sums always in the same order.
+
+    Args:
+        backbone: maps (N, X) to (N, Y), with its initial weights.
+        x: (N, X) scaled inputs.
+        z: (N, Y) targets.
+        config: schedule.
+        seed: decides the order of rows and the dropout.
+        progress: called every `report_every` steps and after the last one.
+        report_every: steps between two calls of `progress`.
+        checkpoint: file to continue from if it exists, and to write to while training.
+        checkpoint_every: steps between two checkpoints.
+
+    Raises:
+        StorageError: the checkpoint is of another training, or cannot be read or written.
+    """
+    backbone = copy.deepcopy(backbone).train()
+    parameters = list(backbone.parameters())
+    optimizer = torch.optim.AdamW(
+        parameters, lr=config.learning_rate, weight_decay=config.weight_decay, fused=True
+    )
+    file = _Checkpoint(checkpoint, backbone, optimizer, identity=_identity(config, seed, x, z))
+    with _one_thread(), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        done = file.restore()
+        batches = _batches(len(x), config.batch_size, seed, start=done)
+        for step in range(done, config.num_steps):
+            rows = next(batches)
+            loss = nn.functional.mse_loss(backbone(x[rows]), z[rows])
+            optimizer.zero_grad()
+            loss.backward()
+            nn.utils.clip_grad_norm_(parameters, config.clip_norm, foreach=True)
+            for group in optimizer.param_groups:
+                group["lr"] = config.learning_rate_at(step)
+            optimizer.step()
+
+            done, last = step + 1, step + 1 == config.num_steps
+            if done % checkpoint_every == 0 or last:
+                file.write(done)
+            if progress is not None and (done % report_every == 0 or last):
+                progress(done, config.num_steps, float(loss.detach()))
+    return backbone.eval()
+
+
+def _batches(num_rows: int, batch_size: int, seed: int, start: int) -> Iterator[Tensor]:
+    """Row numbers of batch `start`, `start + 1`, ...: each pass is a permutation of its own.
+
+    Rows that don't fill a batch at the end of a pass wait for the next one.
+    """
+    batch_size = min(batch_size, num_rows)
+    per_pass = num_rows // batch_size
+    number, skip = divmod(start, per_pass)
+    while True:
+        order = np.random.default_rng([seed, number]).permutation(num_rows)
+        rows = torch.from_numpy(order[: per_pass * batch_size]).view(per_pass, batch_size)
+        yield from rows[skip:].unbind()
+        number, skip = number + 1, 0
+
+
+def _identity(config: TrainingConfig, seed: int, x: Tensor, z: Tensor) -> str:
+    """Digest of everything that decides the result of a training but the initial weights."""
+    state = hashlib.sha256(json.dumps([asdict(config), seed]).encode())
+    for tensor in (x, z):
+        array: NDArray[Any] = tensor.numpy()
+        state.update(str(array.shape).encode() + np.ascontiguousarray(array).tobytes())
+    return state.hexdigest()
+
+
+class _Checkpoint:
+    """State of a training on disk; without a path it does nothing."""
+
+    def __init__(self, path: str | Path | None, backbone, optimizer, *, identity: str):
+        self.path = None if path is None else Path(path)
+        self.backbone, self.optimizer, self.identity = backbone, optimizer, identity
+
+    def restore(self) -> int:
+        """Take over the stored state, if there is one; the number of steps done."""
+        if self.path is None or not self.path.exists():
+            return 0
+        try:
+            state = torch.load(self.path, weights_only=True)
+        except Exception as error:  # torch raises whatever the damage makes of its pickle
+            raise StorageError(f"{self.path} is not a checkpoint, or is damaged") from error
+        if state.get("identity") != self.identity:
+            raise StorageError(
+                f"checkpoint {self.path} is of another training (data, schedule or seed differ); "
+                "delete it or give another file"
+            )
+        self.backbone.load_state_dict(state["backbone"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        torch.set_rng_state(state["random"])
+        return state["step"]
+
+    def write(self, step: int) -> None:
+        if self.path is None:
+            return
+        state = {
+            "identity": self.identity,
+            "step": step,
+            "backbone": self.backbone.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "random": torch.get_rng_state(),
+        }
+        part = self.path.with_name(self.path.name + ".part")
+        try:
+            torch.save(state, part)
+            os.replace(part, self.path)
+        except (OSError, RuntimeError) as error:
+            raise StorageError(f"cannot write checkpoint {self.path}: {error}") from error
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,141 @@
+"""Transforms of the output space: fit on rows of y, map y to z for learning, and z back to y."""
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from gridshift.errors import GridshiftError, RankDeficientWarning
+from gridshift.learn.moments import EPS, Moments, Real
+
+
+class Transform(ABC):
+    """A bijection between outputs y and the space z in which a backbone is trained.
+
+    `x` are the inputs of the same rows; transforms that don't depend on them ignore it.
+    """
+
+    @abstractmethod
+    def forward(self, y: Real, x: Real | None = None) -> Real:
+        """(N, d) z of outputs y (N, d)."""
+
+    @abstractmethod
+    def inverse(self, z: Real, x: Real | None = None) -> Real:
+        """(N, d) y of transformed outputs z (N, d)."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Affine(Transform):
+    """z = W (y - shift), with W the identity, a diagonal or a full matrix.
+
+    An affine inverse after a linear layer is a linear layer (`fold_into_linear`).
+    """
+
+    name: str
+    """Name in `TRANSFORMS`."""
+    shift: Real
+    """(d,)"""
+    whitener: Real
+    """W: (d,) its diagonal, or (d, d)."""
+    unwhitener: Real
+    """Inverse of W, in the same form."""
+    eps: float = EPS
+    num_rows: int = 0
+    """Rows that it was fitted on."""
+    rank: int = 0
+    """Independent directions in those rows."""
+    effective_rank: int = 0
+    """Directions with a variance above `eps`."""
+
+    def forward(self, y: Real, x: Real | None = None) -> Real:
+        return _apply(self.whitener, y - self.shift)
+
+    def inverse(self, z: Real, x: Real | None = None) -> Real:
+        return _apply(self.unwhitener, z) + self.shift
+
+    def fold_into_linear(self, weight: Real, bias: Real) -> tuple[Real, Real]:
+        """Weight and bias of one layer h -> y that equals z = weight h + bias, then `inverse`.
+
+        y = W^-1 (A h + b) + c = (W^-1 A) h + (W^-1 b + c).
+
+        Args:
+            weight: (d, H)
+            bias: (d,)
+        """
+        return _apply(self.unwhitener, weight.T).T, self.inverse(bias[None])[0]
+
+
+def _apply(matrix: Real, rows: Real) -> Real:
+    return rows * matrix if matrix.ndim == 1 else rows @ matrix.T
+
+
+def fit_identity(y: Real, *, eps: float = EPS) -> Affine:
+    """z = y; nothing is matched ('No Norm' in the paper)."""
+    one = np.ones(y.shape[1])
+    return Affine(
+        name="identity", shift=np.zeros_like(one), whitener=one, unwhitener=one, eps=eps,
+        num_rows=len(y),
+    )  # fmt: skip
+
+
+def fit_residual(y: Real, *, eps: float = EPS) -> Affine:
+    """z = y - mean; the first moment is matched."""
+    one = np.ones(y.shape[1])
+    return Affine(
+        name="residual", shift=y.mean(0), whitener=one, unwhitener=one, eps=eps, num_rows=len(y)
+    )
+
+
+def fit_zscore(y: Real, *, eps: float = EPS) -> Affine:
+    """z_i = (y_i - mean_i) / sqrt(var_i + eps); mean and variance of each entry are matched."""
+    deviation = np.sqrt(y.var(0, ddof=1) + eps)
+    return Affine(
+        name="zscore", shift=y.mean(0), whitener=1 / deviation, unwhitener=deviation, eps=eps,
+        num_rows=len(y),
+    )  # fmt: skip
+
+
+def fit_zca(y: Real, *, eps: float = EPS) -> Affine:
+    """z = (S + eps I)^(-1/2) (y - mean), equation 7 of the paper; mean and covariance are matched.
+
+    Of all whiteners it moves y the least (proposition 1 of the paper).
+
+    Warns:
+        RankDeficientWarning: fewer rows than directions; `eps` decides in the others.
+    """
+    moments = Moments.of(y)
+    spectrum, num_rows, width = moments.spectrum, len(y), y.shape[1]
+    if spectrum.rank < width:
+        warnings.warn(
+            f"covariance of {num_rows} rows and {width} outputs has rank {spectrum.rank}; in the "
+            f"other {width - spectrum.rank} directions the regularisation {eps:g} decides",
+            RankDeficientWarning,
+            stacklevel=2,
+        )
+    return Affine(
+        name="zca", shift=moments.mean, whitener=spectrum.power(-0.5, eps),
+        unwhitener=spectrum.power(0.5, eps), eps=eps, num_rows=num_rows, rank=spectrum.rank,
+        effective_rank=spectrum.effective_rank(eps),
+    )  # fmt: skip
+
+
+TRANSFORMS: dict[str, Callable[..., Affine]] = {
+    "identity": fit_identity,
+    "residual": fit_residual,
+    "zscore": fit_zscore,
+    "zca": fit_zca,
+}
+"""Name to `fit(y, *, eps) -> Transform`."""
+
+
+def fit_transform(name: str, y: Real, *, eps: float = EPS) -> Affine:
+    """The transform of that name, fitted on rows y (N, d).
+
+    Raises:
+        GridshiftError: no transform has that name.
+    """
+    if name not in TRANSFORMS:
+        raise GridshiftError(f"no transform {name}; choose one of {', '.join(TRANSFORMS)}")
+    return TRANSFORMS[name](y, eps=eps)
