@@ -1,10 +1,53 @@
 """Grid files and built-in names to `Network`; the only place that knows file formats."""
 
+from os import PathLike
+from pathlib import Path
+
+from gridshift.errors import GridFileError
 from gridshift.grid.network import Network
+from gridshift.grid.readers.builtin import builtin_names, closest_names
+
+__all__ = ["builtin_names", "read_grid"]
+
+READABLE = "a built-in name such as case118, a pandapower .json file or a MATPOWER .m file"
 
 
-def read_grid(source: str) -> Network:
-    """The grid of a built-in name (`case118`), a pandapower JSON file or a MATPOWER `.m` file."""
-    from gridshift.grid.readers.pandapower_nets import from_pandapower_name
+def read_grid(source: str | PathLike[str]) -> Network:
+    """The grid of a built-in name (`case118`), a pandapower JSON file or a MATPOWER `.m` file.
 
-    return from_pandapower_name(source)
+    A name is tried before a file, so a file called `case118` without an extension needs a path
+    such as `./case118.json`.
+
+    Raises:
+        GridFileError: unknown name, missing or unreadable file, or a grid with parts that
+            gridshift cannot represent; all problems of the source in one message.
+    """
+    # pandapower costs seconds to import, so each format is loaded only when it is asked for.
+    text = str(source)
+    if text in builtin_names():
+        from gridshift.grid.readers.pandapower_network import network_from_pandapower
+        from gridshift.grid.readers.pandapower_source import builtin_net
+
+        return network_from_pandapower(builtin_net(text), name=text, origin=f"pandapower {text}")
+    path = Path(source)
+    suffix = path.suffix.lower()
+    if suffix not in (".json", ".m"):
+        raise GridFileError(text, [_not_readable(text, path)])
+    if not path.is_file():
+        raise GridFileError(text, ["is a folder" if path.is_dir() else "no such file"])
+    if suffix == ".m":
+        from gridshift.grid.readers.matpower import read_matpower
+
+        return read_matpower(path)
+    from gridshift.grid.readers.pandapower_network import network_from_pandapower
+    from gridshift.grid.readers.pandapower_source import json_net
+
+    return network_from_pandapower(json_net(path), name=path.stem, origin=f"pandapower {path.name}")
+
+
+def _not_readable(text: str, path: Path) -> str:
+    if path.exists():
+        return f"neither .json nor .m; a grid is {READABLE}"
+    near = closest_names(text)
+    hint = f"did you mean {' or '.join(near)}? " if near else ""
+    return f"no built-in grid and no file of this name; {hint}'gridshift cases' lists the names"

@@ -1,0 +1,200 @@
+"""pandapower networks to `Network`."""
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+
+from gridshift.arrays import Bool, Complex, Int, Real
+from gridshift.errors import GridFileError, GridshiftWarning
+from gridshift.grid.network import BusKind, Network
+from gridshift.grid.readers.pandapower_arrays import Assembled, assemble
+from gridshift.grid.readers.pandapower_ratings import branch_ratings, is_real_rating
+
+
+def network_from_pandapower(net, *, name: str, origin: str) -> Network:
+    """The grid that `pandapower.runpp(net, calculate_voltage_angles=True)` would solve.
+
+    Buses without a path to an external grid are left out, as pandapower does, with a warning if
+    load goes with them. A line or transformer open at one end becomes a branch from its closed
+    end to itself, with the admittance seen from there.
+
+    Raises:
+        GridFileError: parts that cannot be represented or solved, all in one message.
+    """
+    grid = assemble(net, name)
+    problems = _no_impedance(grid) + _not_finite(grid)
+    if problems:
+        raise GridFileError(name, problems)
+    _warn_of_lost_load(grid, name)
+    labels, is_open = _bus_labels(grid)
+    keep = np.flatnonzero(~is_open)
+    number = np.where(is_open, -1, np.cumsum(~is_open) - 1)
+
+    branch = _branches(grid, is_open)
+    load = _loads(grid)
+    fixed = -grid.demand
+    np.add.at(fixed, load.bus, load.power)
+    # What is left of a cancelled sum is rounding, not an injection.
+    fixed[np.abs(fixed) < 1e-12 * (1 + np.abs(grid.demand))] = 0
+    v_set = np.full(len(grid.kind), np.nan)
+    v_set[grid.gen_bus] = grid.gen_v
+    v_min, v_max = _voltage_limits(grid)
+    rating = branch_ratings(grid)
+    return Network(
+        name=name,
+        origin=origin,
+        base_mva=grid.base_mva,
+        bus_labels=tuple(labels[b] for b in keep),
+        bus_kind=grid.kind[keep],
+        bus_kv=grid.kv[keep],
+        bus_v_min=v_min[keep],
+        bus_v_max=v_max[keep],
+        bus_shunt=grid.shunt[keep],
+        bus_fixed=fixed[keep],
+        bus_v_set=v_set[keep],
+        v_start=grid.v_start[keep],
+        load_labels=tuple(load.labels),
+        load_bus=number[load.bus],
+        load_power=load.power,
+        gen_labels=tuple(grid.gen_label),
+        gen_bus=number[grid.gen_bus],
+        gen_p=grid.gen_p,
+        branch_labels=tuple(branch_labels(grid)),
+        branch_from=number[branch.start],
+        branch_to=number[branch.end],
+        branch_y=branch.y,
+        branch_in_service=branch.on,
+        branch_rating=rating,
+        branch_rated=is_real_rating(grid, rating),
+        rating_kind="current",
+    )
+
+
+def branch_labels(grid: Assembled) -> list[str]:
+    """The element of each branch: table and pandapower index, `line:34`."""
+    labels: list[str] = []
+    for kind, (first, last) in grid.branch_range.items():
+        index = grid.net[kind].index
+        if kind == "switch":
+            index = index[grid.net._impedance_bb_switches]
+        # A three-winding transformer has a row in each of three blocks: high, middle, low side.
+        labels += [f"{kind}:{i}" for i in index] * ((last - first) // len(index))
+    return labels
+
+
+def _no_impedance(grid: Assembled) -> list[str]:
+    none = grid.branch_on & ~grid.branch_y.any(axis=1)
+    names = dict.fromkeys(np.array(branch_labels(grid), object)[none])
+    return [f"{label} has no impedance; join its buses with a bus-bus switch" for label in names]
+
+
+def _not_finite(grid: Assembled) -> list[str]:
+    bad = grid.branch_on & ~np.isfinite(grid.branch_y).all(axis=1)
+    names = dict.fromkeys(np.array(branch_labels(grid), object)[bad])
+    found = [f"{label} has no finite admittance" for label in names]
+    for what in ("shunt", "demand"):
+        rows = np.flatnonzero(~np.isfinite(getattr(grid, what)))
+        if len(rows):
+            buses = ", ".join(f"bus:{i}" for i in np.flatnonzero(np.isin(grid.bus_of, rows))[:5])
+            found.append(f"no finite {what} at {buses}")
+    return found
+
+
+def _warn_of_lost_load(grid: Assembled, name: str) -> None:
+    load = grid.net.load
+    lost = load[load.in_service & (grid.bus_of[load.bus.to_numpy()] < 0) & (load.p_mw != 0)]
+    if len(lost):
+        buses = ", ".join(f"bus:{b}" for b in dict.fromkeys(lost.bus.to_list()[:5]))
+        warnings.warn(
+            f"{name}: {len(lost)} loads, {(lost.p_mw * lost.scaling).sum():.1f} MW, are left out; "
+            f"their buses have no path to an external grid ({buses}{', ...' * (len(lost) > 5)})",
+            GridshiftWarning,
+            stacklevel=4,
+        )
+
+
+def _bus_labels(grid: Assembled) -> tuple[list[str], Bool]:
+    """Label of each assembled bus, and which of them are only the open end of a branch."""
+    members: dict[int, list[str]] = {}
+    for bus in grid.net.bus.index:
+        members.setdefault(int(grid.bus_of[bus]), []).append(str(bus))
+    labels = ["+".join(members.get(row, ())) for row in range(len(grid.kind))]
+    for kind, rows in grid.inner_bus.items():
+        for index, row in zip(grid.net[kind].index, rows, strict=True):
+            if row >= 0:
+                labels[row] = f"{kind}:{index}"
+    is_open = np.array([not label for label in labels], bool)
+    return [f"bus:{label}" for label in labels], is_open
+
+
+@dataclass(frozen=True)
+class _Branches:
+    start: Int
+    end: Int
+    y: Complex
+    on: Bool
+
+
+def _branches(grid: Assembled, is_open: Bool) -> _Branches:
+    """Branches between energised buses that are no open ends."""
+    start, end, y = grid.branch_from.copy(), grid.branch_to.copy(), grid.branch_y.copy()
+    on = grid.branch_on.copy()
+    y[~np.isfinite(y).all(axis=1)] = 0  # out of service: those in service have been refused
+
+    # Open end o, closed end c: no current at o gives v_o = -y_oc/y_oo v_c, hence the current
+    # (y_cc - y_co y_oc / y_oo) v_c at c.
+    yff, yft, ytf, ytt = y.T.copy()
+    open_from, open_to = is_open[start] & on, is_open[end] & on
+    with np.errstate(all="ignore"):
+        seen_from_end = ytt - ytf * yft / yff
+        seen_from_start = yff - yft * ytf / ytt
+    y[open_from] = 0
+    y[open_from, 3] = seen_from_end[open_from]
+    y[open_to] = 0
+    y[open_to, 0] = seen_from_start[open_to]
+    start[open_from], end[open_to] = end[open_from], start[open_to]
+
+    # Elements that are out and end at a bus that is not energised stay as empty rows.
+    energised = int(np.flatnonzero(grid.kind == BusKind.SLACK)[0])
+    dead = ~on & ((start < 0) | (end < 0) | is_open[start] | is_open[end])
+    y[dead] = 0
+    for bus, other in ((start, end), (end, start)):
+        lost = (bus < 0) | is_open[bus]
+        known = (other >= 0) & ~is_open[other]
+        bus[lost] = np.where(known, other, energised)[lost]
+    return _Branches(start, end, y, on)
+
+
+@dataclass(frozen=True)
+class _Loads:
+    labels: list[str]
+    bus: Int
+    power: Complex
+
+
+def _loads(grid: Assembled) -> _Loads:
+    """Loads in service at energised buses; asymmetric ones by the sum of their phases, as runpp."""
+    labels: list[str] = []
+    buses: list[Int] = []
+    powers: list[Real] = []
+    for kind, phases in (("load", ("",)), ("asymmetric_load", ("_a", "_b", "_c"))):
+        table = grid.net[kind]
+        bus = grid.bus_of[table.bus.to_numpy().astype(np.int64)]
+        on = table.in_service.to_numpy(bool) & (bus >= 0)
+        power = sum(table[f"p{p}_mw"] + 1j * table[f"q{p}_mvar"] for p in phases) * table.scaling
+        labels += [f"{kind}:{i}" for i in table.index[on]]
+        buses.append(bus[on])
+        powers.append(power.to_numpy(complex)[on] / grid.base_mva)
+    return _Loads(labels, np.concatenate(buses), np.concatenate(powers))
+
+
+def _voltage_limits(grid: Assembled) -> tuple[Real, Real]:
+    """(B,) limits of the bus table; the tighter one where buses are fused, NaN where none."""
+    low, high = np.full(len(grid.kind), -np.inf), np.full(len(grid.kind), np.inf)
+    row = grid.bus_of[grid.net.bus.index.to_numpy()]
+    for limit, column, tighter in ((low, "min_vm_pu", np.fmax), (high, "max_vm_pu", np.fmin)):
+        if column in grid.net.bus:
+            value = grid.net.bus[column].to_numpy(float)
+            tighter.at(limit, row[row >= 0], value[row >= 0])
+    return np.where(np.isfinite(low), low, np.nan), np.where(np.isfinite(high), high, np.nan)

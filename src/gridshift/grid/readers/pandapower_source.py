@@ -1,0 +1,62 @@
+"""pandapower networks from a built-in name or a JSON file."""
+
+import json
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from gridshift.errors import GridFileError
+
+
+@contextmanager
+def quiet_pandapower() -> Iterator[None]:
+    """Keeps pandapower's own warnings and log lines from the user while it works for us."""
+    logger = logging.getLogger("pandapower")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(level)
+
+
+def builtin_net(name: str):
+    """The pandapower network that `pandapower.networks.<name>()` makes."""
+    with quiet_pandapower():
+        import pandapower.networks
+
+        return getattr(pandapower.networks, name)()
+
+
+def json_net(path: Path):
+    """The pandapower network of a file written by `pandapower.to_json`.
+
+    Raises:
+        GridFileError: the file is not such a network.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+        content = json.loads(text)
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "not a text file"
+        raise GridFileError(str(path), [reason]) from None
+    except json.JSONDecodeError as error:
+        raise GridFileError(
+            str(path), [f"no valid JSON, line {error.lineno}: {error.msg}; is it cut off?"]
+        ) from None
+    if not (isinstance(content, dict) and content.get("_class") == "pandapowerNet"):
+        raise GridFileError(str(path), ["JSON, but no network written by pandapower.to_json"])
+    with quiet_pandapower():
+        import pandapower
+
+        try:
+            net = pandapower.from_json_string(text)
+        except (AttributeError, LookupError, TypeError, ValueError, UserWarning) as error:
+            raise GridFileError(str(path), [f"pandapower cannot read it: {error}"]) from None
+    if not isinstance(net, pandapower.pandapowerNet):
+        raise GridFileError(str(path), ["JSON, but no network written by pandapower.to_json"])
+    return net
