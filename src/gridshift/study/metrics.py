@@ -1,0 +1,67 @@
+"""How far predictions are from exact solutions, and from satisfying the power balance."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from gridshift.adapt.layout import Layout
+from gridshift.arrays import Complex, Real
+from gridshift.grid.network import Network
+from gridshift.grid.powerflow import worst_mismatch
+
+QUANTITIES = ("overall", "p_slack", "q_gen", "v", "theta", "theta_deg")
+"""Keys of `mean_absolute_errors`."""
+
+
+def mean_absolute_errors(layout: Layout, y: Real, y_hat: Real) -> dict[str, float]:
+    """Mean absolute error of each quantity, and of all entries of y together.
+
+    Powers and magnitudes in per unit, `theta` in radians, `theta_deg` the same in degrees.
+    `overall` is the plain mean over all entries, per unit and radians mixed, as in the paper
+    (section IV). A quantity without entries has NaN.
+
+    Args:
+        layout: which entry is which.
+        y: (R, Y) exact outputs.
+        y_hat: (R, Y) predicted outputs.
+    """
+    error = np.abs(y_hat - y)
+    errors = {"overall": _mean(error)}
+    for quantity, where in layout.y_slices.items():
+        errors[quantity] = _mean(error[:, where])
+    errors["theta_deg"] = float(np.rad2deg(errors["theta"]))
+    return errors
+
+
+def _mean(values: Real) -> float:
+    return float(values.mean()) if values.size else float("nan")
+
+
+def mismatch_summary(network: Network, voltage: Complex, load_power: Complex) -> dict[str, float]:
+    """Median, 99th percentile and largest over rows of the worst-bus power mismatch, p.u.
+
+    The mismatch of a row is the largest absolute active or reactive imbalance over the buses that
+    specify it, as in the solver; exact solutions are below its tolerance.
+
+    Args:
+        network: the topology that the states should satisfy.
+        voltage: (R, B) predicted or exact voltages.
+        load_power: (R, L) demands.
+    """
+    return summarise(worst_mismatch(network, voltage, load_power))
+
+
+def summarise(values: Real) -> dict[str, float]:
+    """Median, 99th percentile and largest of values (R,); NaN if there are none."""
+    if not len(values):
+        return dict.fromkeys(("median", "p99", "max"), float("nan"))
+    return {
+        "median": float(np.median(values)),
+        "p99": float(np.percentile(values, 99)),
+        "max": float(values.max()),
+    }
+
+
+def mean_over(rows: list[Mapping[str, float]]) -> dict[str, float]:
+    """Mean of each key over several results, for instance over seeds."""
+    return {key: float(np.mean([row[key] for row in rows])) for key in rows[0]} if rows else {}
