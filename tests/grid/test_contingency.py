@@ -1,5 +1,6 @@
 """Outages: what is parsed, what splits the grid, what is heaviest."""
 
+import itertools
 from dataclasses import replace
 
 import networkx as nx
@@ -200,4 +201,4 @@ def test_a_branch_out_of_service_carries_nothing(grids):
 def test_the_most_loaded_lines_are_the_papers(grids, name, expected, rows):
     ranked = rank_by_loading(grids[name], num_rows=rows, num=len(expected))
     assert [element.label for element in ranked] == expected
-    assert all(a.loading >= b.loading for a, b in zip(ranked, ranked[1:], strict=False))
+    assert all(a.loading >= b.loading for a, b in itertools.pairwise(ranked))

@@ -229,6 +229,8 @@ class Assessment:
     """Nominal active demand at those buses, MW."""
     status: RowStatus
     """ISLANDED if buses are cut off, else how the nominal power flow ended."""
+    voltage: Complex
+    """(B,) nominal solution, NaN where there is none."""
 
     @property
     def usable(self) -> bool:
@@ -263,13 +265,17 @@ def assess(network: Network, outage: Outage, *, cut_off: Int | None = None) -> A
     """
     left = network.without(outage) if outage else network
     buses = left.cut_off_buses() if cut_off is None else cut_off
-    status = RowStatus.ISLANDED if len(buses) else RowStatus(int(nominal(left).status[0]))
+    status, voltage = RowStatus.ISLANDED, np.full(network.num_buses, np.nan, complex)
+    if not len(buses):
+        solution = nominal(left)
+        status, voltage = RowStatus(int(solution.status[0])), solution.voltage[0]
     return Assessment(
         outage=outage,
         network=left,
         cut_off=tuple(network.bus_labels[b] for b in buses),
         mw_cut_off=mw_at_buses(network, buses),
         status=status,
+        voltage=voltage,
     )
 
 

@@ -1,0 +1,323 @@
+"""Many outages of one grid: studied in parallel, kept row by row, ranked."""
+
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import gridshift
+from gridshift.arrays import Complex, Int
+from gridshift.errors import ContextError, GridshiftError, GridshiftWarning, NotConvergedError
+from gridshift.grid.contingency import (
+    KINDS,
+    Outage,
+    assess,
+    cut_off_buses,
+    mw_at_buses,
+    outage_text,
+    select_outages,
+)
+from gridshift.grid.network import Network
+from gridshift.grid.powerflow import solve
+from gridshift.grid.readers import read_grid
+from gridshift.grid.scenarios import sample_loads, stream
+from gridshift.study.outage import EXACT, Setting, screen_outage
+from gridshift.study.provenance import Threads, about_this_run, surrogate_digest
+from gridshift.study.risk import Risk, limit_notes, risk_of, severity
+from gridshift.study.row import OutageRow
+from gridshift.study.screening import ScreenConfig, Screening
+from gridshift.study.store import Store, task_key
+
+if TYPE_CHECKING:
+    from gridshift.adapt.methods import Method
+    from gridshift.adapt.surrogate import Surrogate
+
+FORMAT = 1
+"""Raised whenever stored rows change their meaning; older ones are then recomputed."""
+NUM_INTACT = 1000
+"""Scenarios at most that are solved on the intact grid, to compare with."""
+
+Progress = Callable[[int, int, OutageRow], None]
+"""Called with the number of finished outages, of all outages, and the latest row."""
+
+
+def screen(
+    config: ScreenConfig,
+    *,
+    network: Network | None = None,
+    surrogate: "Surrogate | None" = None,
+    folder: str | Path | None = None,
+    progress: Progress | None = None,
+) -> Screening:
+    """Study every outage that the configuration asks for and rank them, worst first.
+
+    Results depend on the configuration, the grid and the surrogate alone: not on the number of
+    workers, on interruptions, or on what else the folder holds.
+
+    Args:
+        config: what to study.
+        network: the grid, if it is read already.
+        surrogate: trained on the intact grid; by default one is trained, unless the method is
+            'newton'.
+        folder: where finished rows, table, summary and report go; a second call resumes there.
+            None keeps everything in memory.
+        progress: called in this thread whenever an outage is finished.
+
+    Raises:
+        OutageError: contingencies that are neither a known kind nor a readable file.
+        NotConvergedError: the intact grid itself has no nominal solution.
+        SurrogateMismatchError: the surrogate is of another grid or does not suit the method.
+        StorageError: the folder cannot be written.
+    """
+    began = time.perf_counter()
+    network = read_grid(config.grid) if network is None else network
+    store = None if folder is None else Store(folder)
+    method = _method(config)
+    outages, cut_off = _outages(network, config)
+    loads = sample_loads(
+        network,
+        stream(network.name, "scenarios", seed=config.seed),
+        config.num_scenarios,
+        spread=config.spread,
+        regime=config.regime,
+    )
+    voltage = _intact_voltage(network)
+    setting = Setting(config=config, network=network, voltage=voltage, loads=loads, method=method)
+    limited = setting.limited(network)
+    splitting: tuple[dict[str, Any], ...] = ()
+    if config.contingencies in (*KINDS, "n-2"):
+        outages, cut_off, splitting = _set_apart(network, outages, cut_off)
+
+    train_began = time.perf_counter()
+    if method is not None:
+        surrogate = _trained(network, config, method) if surrogate is None else surrogate
+        _check_suits(surrogate, method, network)
+        setting = replace(setting, surrogate=surrogate)
+    train_s = time.perf_counter() - train_began
+
+    with warnings.catch_warnings(record=True) as met, Threads(1) as threads:
+        warnings.simplefilter("always", GridshiftWarning)
+        intact, risk, exact_us = _intact(setting, limited)
+        sweep_began = time.perf_counter()
+        rows, resumed = _sweep(setting, outages, cut_off, store, progress)
+        sweep_s = time.perf_counter() - sweep_began
+    rows = rank(rows)
+    result = Screening(
+        config=config,
+        network=network,
+        rows=tuple(rows),
+        splitting=splitting,
+        intact=intact,
+        intact_risk=risk,
+        notes=(*limit_notes(limited), *_met(met)),
+        cost={
+            "train_s": train_s,
+            "sweep_s": sweep_s,
+            "wall_s": time.perf_counter() - began,
+            **_ledger(rows, config, exact_us),
+            "resumed": resumed,
+            "workers": config.num_workers,
+        },
+        about=about_this_run(network, surrogate, threads=threads.limits),
+    )
+    if store is not None:
+        from gridshift.study.report import write_report
+
+        result = replace(result, report=store.folder.resolve() / "report.html")
+        write_report(result, store)
+        table = [{"rank": number, **asdict(row)} for number, row in enumerate(rows, 1)]
+        store.finish(table, result.to_json())
+    return result
+
+
+def rank(rows: Sequence[OutageRow]) -> list[OutageRow]:
+    """Rows by severity, the worst first; ties by the shift of the voltages, then by name."""
+    return sorted(rows, key=lambda row: (-row.severity, -np.nan_to_num(row.shift), row.outage))
+
+
+def _method(config: ScreenConfig) -> "Method | None":
+    if config.method == EXACT:
+        return None
+    from gridshift.adapt.methods import METHODS
+
+    if config.method not in METHODS:
+        names = dict.fromkeys((*METHODS, EXACT))
+        raise GridshiftError(f"no method '{config.method}'; choose one of {', '.join(names)}")
+    method = METHODS[config.method]
+    if "solved cases" in method.needs and config.num_context < 2:
+        raise ContextError(
+            f"method {method.name} needs a context of at least 2 solved cases, "
+            f"not {config.num_context}"
+        )
+    return method
+
+
+def _outages(network: Network, config: ScreenConfig) -> tuple[list[Outage], list[Int]]:
+    outages = select_outages(network, config.contingencies)
+    return outages, cut_off_buses(network, outages)
+
+
+def _intact_voltage(network: Network) -> Complex:
+    found = assess(network, ())
+    if not found.usable:
+        raise NotConvergedError(
+            f"{network.name} cannot be screened: {found.reason}; check it with "
+            f"'gridshift solve {network.name}'"
+        )
+    return found.voltage
+
+
+def _set_apart(
+    network: Network, outages: list[Outage], cut_off: list[Int]
+) -> tuple[list[Outage], list[Int], tuple[dict[str, Any], ...]]:
+    """Outages that keep the grid whole, and a list of the others by MW cut off."""
+    splits = [
+        {
+            "outage": outage_text(outage),
+            "cut_off": [network.bus_labels[b] for b in buses],
+            "mw_cut_off": mw_at_buses(network, buses),
+        }
+        for outage, buses in zip(outages, cut_off, strict=True)
+        if len(buses)
+    ]
+    whole = [i for i, buses in enumerate(cut_off) if not len(buses)]
+    splits.sort(key=lambda split: -split["mw_cut_off"])
+    return [outages[i] for i in whole], [cut_off[i] for i in whole], tuple(splits)
+
+
+def _trained(network: Network, config: ScreenConfig, method: "Method") -> "Surrogate":
+    from gridshift.adapt.surrogate import SurrogateConfig, train
+
+    transform = method.transform or SurrogateConfig.transform
+    wanted = SurrogateConfig(transform=transform, spread=config.spread, seed=config.seed)
+    return train(network, wanted)
+
+
+def _check_suits(surrogate: "Surrogate", method: "Method", network: Network) -> None:
+    from gridshift.errors import SurrogateMismatchError
+
+    surrogate.check(network)
+    if method.transform not in (None, surrogate.config.transform):
+        raise SurrogateMismatchError(
+            f"method {method.name} needs a surrogate trained with transform {method.transform}; "
+            f"this one was trained with {surrogate.config.transform}"
+        )
+
+
+def _intact(setting: Setting, limited: Network) -> tuple[dict[str, float], Risk, float]:
+    """Limit statistics of the intact grid, and microseconds that an exact row takes."""
+    loads = setting.loads.rows(slice(NUM_INTACT))
+    solve(
+        setting.network, loads.rows(slice(2)), start=setting.voltage
+    )  # compiles, if anything does
+    began = time.perf_counter()
+    solution = solve(setting.network, loads, start=setting.voltage)
+    seconds = time.perf_counter() - began
+    risk, unsolved = risk_of(limited, solution.voltage), float(1 - solution.solved.mean())
+    return (
+        {
+            "severity": severity(excess=risk.excess, unsolved=unsolved),
+            "unsolved": unsolved,
+            "any_voltage": risk.any_voltage,
+            "any_overload": risk.any_overload,
+            "num_scenarios": loads.num_rows,
+        },
+        risk,
+        seconds / loads.num_rows * 1e6,
+    )
+
+
+def _sweep(
+    setting: Setting,
+    outages: list[Outage],
+    cut_off: list[Int],
+    store: Store | None,
+    progress: Progress | None,
+) -> tuple[list[OutageRow], int]:
+    """Rows of all outages, and how many of them were found in the store."""
+    keys = [task_key(task) for task in _tasks(setting, outages)]
+    rows: list[OutageRow] = []
+
+    def note(row: OutageRow) -> None:
+        rows.append(row)
+        if progress is not None:
+            progress(len(rows), len(outages), row)
+
+    def work(index: int) -> OutageRow:
+        row = screen_outage(setting, outages[index], cut_off=cut_off[index])
+        if store is not None:
+            store.save(keys[index], asdict(row))
+        return row
+
+    missing = []
+    for index, key in enumerate(keys):
+        found = None if store is None else store.load(key)
+        if found is None:
+            missing.append(index)
+        else:
+            note(OutageRow(**found))
+    resumed = len(rows)
+    with _pool(setting.config.num_workers) as pool:
+        for future in as_completed([pool.submit(work, index) for index in missing]):
+            note(future.result())
+    return rows, resumed
+
+
+@contextmanager
+def _pool(workers: int) -> Iterator[ThreadPoolExecutor]:
+    """Threads; on the way out by an exception, what has not begun is not begun."""
+    pool = ThreadPoolExecutor(workers)
+    try:
+        yield pool
+    except BaseException:
+        pool.shutdown(cancel_futures=True)
+        raise
+    pool.shutdown()
+
+
+def _tasks(setting: Setting, outages: list[Outage]) -> Iterator[dict[str, Any]]:
+    """Everything that the row of each outage depends on."""
+    decided_elsewhere = {"grid": None, "contingencies": None, "workers": None}
+    common = asdict(setting.config) | decided_elsewhere
+    common |= {
+        "format": FORMAT,
+        "version": gridshift.__version__,
+        "name": setting.network.name,
+        "network": setting.network.digest,
+        "surrogate": None if setting.surrogate is None else surrogate_digest(setting.surrogate),
+    }
+    return (common | {"outage": outage_text(outage)} for outage in outages)
+
+
+def _met(met: list[warnings.WarningMessage]) -> list[str]:
+    """Gridshift's own warnings, by their kind, once each with the number of times."""
+    kinds = Counter(type(w.message) for w in met if isinstance(w.message, GridshiftWarning))
+    first = {type(w.message): str(w.message) for w in reversed(met)}
+    return [f"{first[kind]} ({number} times)" for kind, number in kinds.items()]
+
+
+def _ledger(rows: Sequence[OutageRow], config: ScreenConfig, exact_us: float) -> dict[str, float]:
+    """What the rows cost together, and what solving everything exactly would have cost."""
+    names = rows[0].cost if rows else ()
+    columns = {name: sum(row.cost[name] for row in rows) for name in names}
+    columns["outages_s"] = columns.pop("wall_s", 0.0)
+    predicted = sum(row.num_scenarios for row in rows)
+    predict_us = columns["predict_s"] / predicted * 1e6 if predicted else float("nan")
+    once = columns.get("data_s", 0.0) + columns.get("fit_s", 0.0)
+    saved = exact_us - predict_us
+    return {
+        **columns,
+        "num_solves": sum(row.num_solves for row in rows),
+        "num_predicted": predicted,
+        "predict_us_per_row": predict_us,
+        "exact_us_per_row": exact_us,
+        "exact_instead_s": exact_us * 1e-6 * config.num_scenarios * len(rows),
+        "break_even_rows": once / len(rows) / saved * 1e6 if rows and saved > 0 else float("inf"),
+    }
