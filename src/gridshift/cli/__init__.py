@@ -2,7 +2,7 @@
 
 import click
 
-from gridshift.cli import doctor, grids
+from gridshift.cli import doctor, grids, surrogates
 from gridshift.cli.group import Group
 
 
@@ -17,18 +17,12 @@ def main() -> None:
     """
 
 
-main.command(
-    examples=[
-        "gridshift cases",
-        "gridshift cases case30",
-        "gridshift cases case30 --outages --json",
-    ]
-)(grids.cases)
-main.command(
-    examples=[
-        "gridshift solve case30",
-        "gridshift solve case30 --outage line:9,line:28 --scenarios 200 --spread 0.5 --seed 1",
-        "gridshift solve case14 --json",
-    ]
-)(grids.solve)
-main.command(examples=["gridshift doctor", "gridshift doctor --json"])(doctor.doctor)
+for _command in (
+    grids.cases,
+    grids.solve,
+    surrogates.train,
+    surrogates.adapt,
+    surrogates.methods,
+    doctor.doctor,
+):
+    main.add_command(_command)

@@ -10,10 +10,18 @@ from typing import Any
 
 import click
 
-from gridshift.cli.output import emit, json_option, table
+from gridshift.cli.folders import nearest_existing
+from gridshift.cli.group import command
+from gridshift.cli.output import emit, table
 
 
-@json_option
+@command(
+    keys={
+        "ok": "whether nothing that gridshift needs is missing",
+        "checks": "list of `name`, `status` (`ok`, `note`, `problem`) and `detail`",
+    },
+    examples=["gridshift doctor", "gridshift doctor --json"],
+)
 def doctor(as_json: bool) -> None:
     """Tell what is installed, how many threads there are, and whether the caches work.
 
@@ -110,7 +118,7 @@ def _compile_cache() -> dict[str, Any]:
 
     chosen = os.environ.get("NUMBA_CACHE_DIR")
     folder = Path(chosen) if chosen else Path(str(gridshift.__file__)).parent / "grid"
-    if os.access(_existing(folder), os.W_OK):
+    if os.access(nearest_existing(folder), os.W_OK):
         return _check("compile cache", str(folder))
     return _check("compile cache", f"{folder} can't be written: kernels compile at every start; "
                   "set NUMBA_CACHE_DIR", "note")  # fmt: skip
@@ -128,13 +136,6 @@ def _surrogate_cache() -> dict[str, Any]:
     from gridshift.adapt.cache import cache_folder
 
     folder = cache_folder()
-    if os.access(_existing(folder), os.W_OK):
+    if os.access(nearest_existing(folder), os.W_OK):
         return _check("surrogate cache", str(folder))
     return _check("surrogate cache", f"{folder} can't be written: set GRIDSHIFT_CACHE", "note")
-
-
-def _existing(folder: Path) -> Path:
-    """The folder, or its nearest parent that exists."""
-    while not folder.exists() and folder != folder.parent:
-        folder = folder.parent
-    return folder

@@ -2,7 +2,7 @@
 
 import logging
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import click
@@ -52,11 +52,14 @@ def our_warnings_only() -> Iterator[None]:
 
 
 class Command(click.Command):
-    """A command whose help ends with examples that the tests run."""
+    """A command with a `--json` option, the keys of that object, and examples that tests run."""
 
-    def __init__(self, *args, examples: Sequence[str] = (), **kwargs):
+    def __init__(self, *args, keys: Mapping[str, str], examples: Sequence[str] = (), **kwargs):
         super().__init__(*args, **kwargs)
-        self.examples = tuple(examples)
+        self.keys, self.examples = dict(keys), tuple(examples)
+        self.params.append(
+            click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object.")
+        )
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         if self.examples:
@@ -66,10 +69,13 @@ class Command(click.Command):
         super().format_epilog(ctx, formatter)
 
 
+def command(*, keys: Mapping[str, str], examples: Sequence[str]) -> Callable[..., click.Command]:
+    """Decorator for a function that takes `as_json`; `keys` tells what each JSON key means."""
+    return click.command(cls=Command, keys=keys, examples=examples)
+
+
 class Group(click.Group):
     """The top command: turns what a command raises into a line and an exit code."""
-
-    command_class = Command
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)

@@ -14,10 +14,8 @@ import click
 if TYPE_CHECKING:
     from rich.console import Console, Group
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-
-Advance = Callable[[int], None]
-"""Called with the number of units done since the last call."""
+Done = Callable[[int], None]
+"""Called with the number of units done so far."""
 
 
 def plain(value: Any) -> Any:
@@ -68,7 +66,8 @@ def table(
     for row in rows:
         drawn.add_row(*(Text(text(cell)) for cell in row))
     below = [Text(note, style="dim")] if note else []
-    return Group(Text(title, style="bold"), drawn, *below)
+    above = [Text(title, style="bold")] if title else []
+    return Group(*above, drawn, *below)
 
 
 def text(value: object) -> str:
@@ -95,11 +94,12 @@ def real(value: float) -> str:
     size = abs(value)
     if size < 1e-3 or size >= 1e5:
         return f"{value:.2e}".replace("e-0", "e-").replace("e+0", "e")
-    return f"{value:,.{max(0, 2 - math.floor(math.log10(size)))}f}"
+    value = float(f"{value:.3g}")  # before the digits are counted: 99.96 is 100
+    return f"{value:,.{max(0, 2 - math.floor(math.log10(abs(value))))}f}"
 
 
 @contextmanager
-def progress(description: str, total: int, *, unit: str) -> Iterator[Advance]:
+def progress(description: str, total: int, *, unit: str) -> Iterator[Done]:
     """A bar with rate and time left on standard error, if that is a terminal; else nothing."""
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         yield lambda num: None
@@ -128,4 +128,4 @@ def progress(description: str, total: int, *, unit: str) -> Iterator[Advance]:
     )  # fmt: skip
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task(description, total=total)
-        yield lambda num: bar.advance(task, num)
+        yield lambda num: bar.update(task, completed=num)

@@ -1,0 +1,235 @@
+"""`gridshift train`, `adapt` and `methods`: surrogates and the ways to adapt them."""
+
+import time
+from dataclasses import asdict, replace
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from gridshift.cli.folders import require_writable
+from gridshift.cli.grids import grid_argument, outage_option, seed_option, spread_option, usable
+from gridshift.cli.group import command
+from gridshift.cli.output import emit, progress, table
+
+if TYPE_CHECKING:
+    from gridshift.adapt.surrogate import Surrogate, SurrogateConfig
+    from gridshift.grid.network import Network
+
+
+class Roster(click.ParamType):
+    """A name in one of the library's rosters, which is loaded only when a value is given."""
+
+    name = "name"
+
+    def __init__(self, module: str, attribute: str):
+        self.module, self.attribute = module, attribute
+
+    def convert(self, value, param, ctx) -> str:
+        names = list(getattr(import_module(self.module), self.attribute))
+        if value not in names:
+            self.fail(f"no {value!r}; choose from {', '.join(names)}", param, ctx)
+        return value
+
+
+method_option = click.option(
+    "--method", type=Roster("gridshift.adapt.methods", "METHODS"), default="icw",
+    show_default=True, help="How to adapt; see `gridshift methods`.",
+)  # fmt: skip
+surrogate_option = click.option(
+    "--surrogate", type=click.Path(path_type=Path), metavar="DIR",
+    help="Use this surrogate instead of training or re-using one.",
+)  # fmt: skip
+
+
+@command(
+    keys={
+        "grid": "name of the grid",
+        "surrogate": "folder that it was written to",
+        "mae": "mean absolute error over all outputs on fresh rows of the intact grid",
+        "num_rows": "solved training scenarios",
+        "num_steps": "gradient steps",
+        "wall_s": "time for data, training and validation, s",
+    },
+    examples=[
+        "gridshift train case14 --steps 500 --rows 1000 --out base14",
+        "gridshift train case14 --backbone mlp --transform zscore --spread 0.3 --seed 1 "
+        "--steps 500 --out base14-zscore --json",
+    ],
+)
+@grid_argument
+@click.option(
+    "--backbone", type=Roster("gridshift.learn.backbones", "BACKBONES"), default="mlp",
+    show_default=True, help="Kind of network.",
+)  # fmt: skip
+@click.option(
+    "--transform", type=Roster("gridshift.learn.whitening", "TRANSFORMS"), default="zca",
+    show_default=True, help="Transform of the outputs: identity, residual, zscore or zca.",
+)  # fmt: skip
+@click.option("--steps", type=int, help="Gradient steps.  [default: the paper's 40,000]")
+@click.option("--rows", type=int, help="Training scenarios.  [default: by size of the grid]")
+@spread_option
+@seed_option
+@click.option(
+    "--out", required=True, type=click.Path(path_type=Path), metavar="DIR",
+    help="Folder to write the surrogate to.",
+)  # fmt: skip
+def train(
+    grid: str, backbone: str, transform: str, steps: int | None, rows: int | None,
+    spread: float, seed: int, out: Path, as_json: bool,
+) -> None:  # fmt: skip
+    """Train a surrogate of the power flow of the intact grid and store it."""
+    from gridshift.adapt.surrogate import SurrogateConfig
+    from gridshift.adapt.surrogate import train as train_surrogate
+    from gridshift.grid.readers import read_grid
+    from gridshift.learn.backbones import BACKBONES
+    from gridshift.learn.training import TrainingConfig
+
+    training = TrainingConfig() if steps is None else TrainingConfig(num_steps=steps)
+    config = SurrogateConfig(
+        transform=transform, backbone=BACKBONES[backbone](), training=training,
+        num_rows=rows, spread=spread, seed=seed,
+    )  # fmt: skip
+    require_writable(out)
+    network = usable(read_grid(grid), "").network
+    began = time.perf_counter()
+    with progress("training", training.num_steps, unit="steps") as done:
+        surrogate = train_surrogate(network, config, progress=lambda step, *_: done(step))
+    wall_s = time.perf_counter() - began
+    surrogate.save(out)
+    payload = {
+        "grid": network.name, "surrogate": out, "mae": surrogate.mae,
+        "num_rows": surrogate.record["num_rows"], "num_steps": training.num_steps,
+        "wall_s": wall_s,
+    }  # fmt: skip
+
+    def render(console) -> None:
+        rows_ = [
+            ("training rows", payload["num_rows"]), ("steps", training.num_steps),
+            ("mean absolute error (p.u., rad)", surrogate.mae), ("time (s)", wall_s),
+        ]  # fmt: skip
+        title = f"{backbone} of {network.name} with {transform}, in {out}"
+        console.print(table(title, ("", ">"), rows_))
+
+    emit(payload, render, as_json=as_json)
+
+
+def base_surrogate(
+    network: "Network", folder: Path | None, config: "SurrogateConfig"
+) -> "Surrogate":
+    """The surrogate in the folder, or the one of this configuration from the cache."""
+    from gridshift.adapt.cache import cached_surrogate
+    from gridshift.adapt.surrogate import Surrogate
+
+    if folder is not None:
+        return Surrogate.load(folder, network)
+    with progress("training", config.training.num_steps, unit="steps") as done:
+        return cached_surrogate(network, config, progress=lambda step, *_: done(step))
+
+
+@command(
+    keys={
+        "grid": "name of the grid",
+        "method": "how it was adapted",
+        "outage": "elements out of service",
+        "num_context": "solved cases that the method was given",
+        "num_solves": "solves that this took, failed ones included",
+        "num_test": "fresh rows that the errors are means over",
+        "test_status": "number of test scenarios per status of their exact solve",
+        "mae": "mean absolute errors: `overall` (all outputs, p.u. and rad), `p_slack`, `q_gen`, "
+        "`v` (p.u.), `theta` (rad), `theta_deg`",
+        "mismatch": "power balance of the predictions at the worst bus, p.u.: `median`, `p99`, "
+        "`max` over rows",
+        "cost": "`data_s`, `fit_s`, `gradient_s`, `predict_us_per_row`",
+    },
+    examples=[
+        "gridshift adapt case14 --outage line:2 --method icw --context 100 --surrogate base14",
+        "gridshift adapt case14 --outage line:2,line:6 --method frozen --test 500 --seed 1 "
+        "--spread 0.3 --surrogate base14 --json",
+    ],
+)
+@grid_argument
+@outage_option
+@method_option
+@click.option(
+    "--context", default=400, show_default=True, help="Scenarios solved to learn the topology."
+)
+@click.option("--test", default=1000, show_default=True, help="Fresh scenarios to measure on.")
+@spread_option
+@seed_option
+@surrogate_option
+def adapt(
+    grid: str, outage: str, method: str, context: int, test: int, spread: float, seed: int,
+    surrogate: Path | None, as_json: bool,
+) -> None:  # fmt: skip
+    """Adapt the surrogate of the intact grid to one outage and measure the error.
+
+    The base surrogate is trained at first use and kept in the cache folder ($GRIDSHIFT_CACHE, or
+    gridshift in the user's cache), or taken from --surrogate.
+    """
+    from gridshift.adapt.methods import METHODS
+    from gridshift.adapt.surrogate import SurrogateConfig
+    from gridshift.grid.readers import read_grid
+    from gridshift.study.measure import measure_adaptation
+
+    network, chosen = read_grid(grid), METHODS[method]
+    found = usable(network, outage)
+    config = SurrogateConfig(spread=spread)
+    if chosen.transform:
+        config = replace(config, transform=chosen.transform)
+    measured = measure_adaptation(
+        base_surrogate(network, surrogate, config), found.network, chosen,
+        num_context=context, num_test=test, spread=spread, seed=seed,
+    )  # fmt: skip
+    payload = {"grid": network.name, **asdict(measured)}
+    payload["test_status"] = payload.pop("test_counts")
+
+    def render(console) -> None:
+        mae, mismatch, cost = measured.mae, measured.mismatch, measured.cost
+        rows = [
+            ("active power of the slack (p.u.)", mae["p_slack"]),
+            ("reactive power of generators (p.u.)", mae["q_gen"]),
+            ("voltage magnitude (p.u.)", mae["v"]),
+            ("voltage angle (°)", mae["theta_deg"]),
+            ("all outputs (p.u. and rad)", mae["overall"]),
+        ]
+        title = f"{method} on {network.name} without {measured.outage or 'any outage'}"
+        console.print(table(title, (f"over {measured.num_test:,} fresh rows", ">mean error"), rows))
+        rows = [
+            ("worst-bus mismatch, median (p.u.)", mismatch["median"]),
+            ("worst-bus mismatch, 99th percentile (p.u.)", mismatch["p99"]),
+            ("solves", measured.num_solves), ("solving the context (s)", cost.data_s),
+            ("fitting (s)", cost.fit_s), ("gradient steps (s)", cost.gradient_s),
+            ("predicting (µs per row)", cost.predict_us_per_row),
+        ]  # fmt: skip
+        console.print()
+        console.print(table("", ("balance and cost", ">value"), rows))
+
+    emit(payload, render, as_json=as_json)
+
+
+@command(
+    keys={"methods": "list of `name`, `needs`, `gradient`, `source`, `summary`, `transform`"},
+    examples=["gridshift methods", "gridshift methods --json"],
+)
+def methods(as_json: bool) -> None:
+    """List the ways to adapt a surrogate to a new topology."""
+    from gridshift.adapt.methods import METHODS
+
+    roster = [
+        {
+            "name": method.name, "needs": method.needs, "gradient": method.gradient,
+            "source": method.source, "summary": method.summary, "transform": method.transform,
+        }
+        for method in METHODS.values()
+    ]  # fmt: skip
+
+    def render(console) -> None:
+        rows = [
+            (m["name"], ", ".join(m["needs"]), "yes" if m["gradient"] else "no", m["summary"])
+            for m in roster
+        ]
+        console.print(table("methods", ("method", "needs", "gradient", "what it does"), rows))
+
+    emit({"methods": roster}, render, as_json=as_json)

@@ -1,0 +1,187 @@
+"""The command as a person or a program meets it: results, exit codes, documentation."""
+
+import json
+import os
+import runpy
+import shlex
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from gridshift.cli import main
+from gridshift.cli.group import Command, Group, one_line
+from gridshift.cli.output import plain, text
+from gridshift.errors import GridshiftWarning
+
+ROOT = Path(__file__).parent.parent
+
+
+def gridshift(*args: str) -> Result:
+    """The command in this process."""
+    return CliRunner().invoke(main, list(args), env={"COLUMNS": "80"})
+
+
+def payload(*args: str) -> dict:
+    """The JSON object that the command prints, and nothing else does it print."""
+    result = gridshift(*args, "--json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+# what is documented is what there is
+
+
+def test_the_written_reference_is_current():
+    reference = runpy.run_path(str(ROOT / "docs" / "write_cli.py"))["reference"]()
+    assert (ROOT / "docs" / "cli.md").read_text(encoding="utf-8") == reference, "run `make docs`"
+
+
+@pytest.mark.parametrize("name", main.commands)
+def test_every_option_has_help_and_every_command_examples(name):
+    command = main.commands[name]
+    assert isinstance(command, Command)
+    assert command.help
+    assert command.examples
+    shown = " ".join(command.examples)
+    for option in command.params:
+        if isinstance(option, click.Option):
+            assert option.help, f"{name} {option.name}"
+            assert any(text in shown for text in option.opts), f"no example of {option.opts}"
+
+
+CHEAP = ("cases", "solve", "doctor")
+
+
+@pytest.mark.parametrize("name", CHEAP)
+def test_examples_run_and_json_has_the_documented_keys(name):
+    command = main.commands[name]
+    assert isinstance(command, Command)
+    found = set()
+    for example in command.examples:
+        result = gridshift(*shlex.split(example)[1:])
+        assert result.exit_code == 0, f"{example}: {result.output}"
+        assert result.stderr == ""
+        if "--json" in example:
+            found |= set(json.loads(result.stdout))
+        else:
+            assert max(map(len, result.stdout.splitlines())) <= 80
+    assert found <= set(command.keys)
+
+
+# cases, solve, doctor
+
+
+def test_solve_counts_rows_by_status():
+    found = payload("solve", "case14", "--scenarios", "20")
+    assert found["status"] == {"solved": 20}
+    assert found["num_rows"] == 20
+    assert found["worst_mismatch"] < 1e-8
+    assert found["us_per_row"] == pytest.approx(found["wall_s"] / 20 * 1e6)
+
+
+def test_the_same_seed_gives_the_same_rows_and_another_seed_others():
+    def worst(seed: str) -> float:
+        return payload("solve", "case14", "--scenarios", "5", "--seed", seed)["worst_mismatch"]
+
+    assert worst("1") == worst("1") != worst("2")
+
+
+def test_cases_tells_what_an_outage_cuts_off():
+    found = payload("cases", "case30", "--outages")
+    assert len(found["outages"]) == len(found["elements"]) == 41
+    cuts = {row["outage"]: row for row in found["outages"] if row["islands"]}
+    assert len(cuts) == 3  # findings: 38 of 41 lines don't island
+    assert cuts["line:33"]["cut_off"] == ["bus:25"]
+    assert cuts["line:33"]["mw_cut_off"] == pytest.approx(3.5)  # load at MATPOWER's bus 26
+
+
+def test_doctor_finds_everything_here():
+    found = payload("doctor")
+    names = {check["name"] for check in found["checks"]}
+    assert found["ok"]
+    assert {"threads", "compile cache", "gpu", "instruction set", "surrogate cache"} <= names
+    assert {"torch", "pandapower", "numba"} <= names
+
+
+# exit codes and standard error
+
+
+@pytest.mark.parametrize(
+    "args",
+    [["no-such-command"], ["solve"], ["solve", "case14", "--scenarios", "many"],
+     ["cases", "--outages"]],
+)  # fmt: skip
+def test_wrong_usage_is_exit_code_2(args):
+    assert gridshift(*args).exit_code == 2
+
+
+def test_warnings_of_gridshift_are_one_line_each_and_others_are_not_shown():
+    @click.group(cls=Group)
+    def group() -> None: ...
+
+    @group.command()
+    def noisy() -> None:
+        warnings.warn("ours,\n  twice", GridshiftWarning, stacklevel=1)
+        warnings.warn("ours,\n  twice", GridshiftWarning, stacklevel=1)
+        warnings.warn("a library's", RuntimeWarning, stacklevel=1)
+        warnings.warn("another library's", UserWarning, stacklevel=1)
+        click.echo("done")
+
+    result = CliRunner().invoke(group, ["noisy"])
+    assert result.stderr == "Warning: ours, twice\n"
+    assert result.stdout == "done\n"
+
+
+def test_a_defect_is_not_dressed_up_as_a_known_problem():
+    @click.group(cls=Group)
+    def group() -> None: ...
+
+    @group.command()
+    def broken() -> None:
+        raise RuntimeError("a defect")
+
+    assert isinstance(CliRunner().invoke(group, ["broken"]).exception, RuntimeError)
+
+
+def test_a_reader_that_goes_away_is_no_error():
+    run = subprocess.run(
+        f"{sys.executable} -m gridshift cases case14 --json | head -n 1",
+        shell=True, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert (run.stdout, run.stderr) == ("{\n", "")
+
+
+def test_ctrl_c_is_one_line_and_the_exit_code_of_an_interrupt():
+    command = [sys.executable, "-m", "gridshift", "solve", "case118", "--scenarios", "1000000"]
+    run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    time.sleep(6)  # in the middle of the solve, or still importing: the answer is the same
+    os.kill(run.pid, signal.SIGINT)
+    out, err = run.communicate(timeout=60)
+    assert (out, err.strip(), run.returncode) == ("", "Error: interrupted", 130)
+
+
+# how numbers are written
+
+
+def test_json_has_no_nan():
+    assert plain({"a": [float("nan"), 1.5], "b": float("inf")}) == {"a": [None, 1.5], "b": None}
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(1234567, "1,234,567"), (0.0, "0"), (12.345, "12.3"), (0.00059, "5.90e-4"), (None, "-"),
+     (float("nan"), "-"), (True, "yes"), (99.96, "100"), (123456.0, "1.23e5"), ("a", "a")],
+)  # fmt: skip
+def test_cells(value, shown):
+    assert text(value) == shown
+
+
+def test_messages_are_one_line():
+    assert one_line("a\n  b\tc") == "a b c"
