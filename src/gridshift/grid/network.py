@@ -130,6 +130,26 @@ class Network:
         return {label: tuple(branches) for label, branches in rows.items()}
 
     @cached_property
+    def inner_buses(self) -> dict[str, tuple[int, ...]]:
+        """Buses inside an element of several branches, by element: the star point of a `trafo3w`.
+
+        All branches of the element end at such a bus, and nothing else is there.
+        """
+        ends = np.concatenate([self.branch_from, self.branch_to])
+        num_ends = np.bincount(ends, minlength=self.num_buses)
+        busy = {*self.load_bus.tolist(), *self.gen_bus.tolist()}
+        busy.update(np.flatnonzero(self.bus_fixed).tolist())
+        inner: dict[str, tuple[int, ...]] = {}
+        for label, rows in self.elements.items():
+            if len(rows) > 1:
+                pairs = [(int(self.branch_from[r]), int(self.branch_to[r])) for r in rows]
+                shared = set.intersection(*map(set, pairs)) - busy
+                inner[label] = tuple(
+                    b for b in sorted(shared) if num_ends[b] == sum(p.count(b) for p in pairs)
+                )
+        return inner
+
+    @cached_property
     def admittance(self) -> sp.csr_array:
         """(B, B) bus admittance matrix. The pattern covers all branches, in service or not."""
         on = self.branch_in_service[:, None]
@@ -156,6 +176,9 @@ class Network:
     def without(self, outage: tuple[str, ...] | list[str]) -> "Network":
         """The network with these elements switched off; bus order and layout stay as they are.
 
+        A bus inside an element that goes out stays tied to one terminal by a branch without
+        current, so that it has a voltage and no effect.
+
         Raises:
             OutageError: an element is unknown or already out of service.
         """
@@ -165,15 +188,22 @@ class Network:
                 f"no element {', '.join(unknown)} in {self.name}; "
                 f"list them with 'gridshift cases {self.name} --outages'"
             )
-        on = self.branch_in_service.copy()
+        on, y = self.branch_in_service.copy(), self.branch_y
         for label in outage:
             rows = list(self.elements[label])
-            if not on[rows].any():
+            if label in self.outaged or not on[rows].any():
                 raise OutageError(f"{label} is already out of service in {self.name}")
-            on[rows] = False
+            was_on, on[rows] = on[rows], False
+            for bus in self.inner_buses.get(label, ()):
+                outward = (self.branch_from[rows] == bus) != (self.branch_to[rows] == bus)
+                for tie in np.array(rows)[outward & was_on][:1]:
+                    on[tie], y = True, y.copy()
+                    y[tie] = 1, -1, -1, 1
+                    y[tie, 0 if self.branch_from[tie] == bus else 3] -= self.bus_shunt[bus]
         return replace(
             self,
             branch_in_service=on,
+            branch_y=y,
             base=self.root,
             outaged=tuple(sorted({*self.outaged, *outage})),
         )

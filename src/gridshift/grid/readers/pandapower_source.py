@@ -2,6 +2,7 @@
 
 import json
 import logging
+import random
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,11 +26,20 @@ def quiet_pandapower() -> Iterator[None]:
 
 
 def builtin_net(name: str):
-    """The pandapower network that `pandapower.networks.<name>()` makes."""
+    """The pandapower network that `pandapower.networks.<name>()` makes, the same every time.
+
+    The Kerber networks draw their line types from Python's global random numbers; these are
+    set to a fixed state for the call and put back after it.
+    """
     with quiet_pandapower():
         import pandapower.networks
 
-        return getattr(pandapower.networks, name)()
+        state = random.getstate()
+        random.seed(0)
+        try:
+            return getattr(pandapower.networks, name)()
+        finally:
+            random.setstate(state)
 
 
 def json_net(path: Path):
