@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
+import scipy.sparse as sp
 
 from gridshift.arrays import Complex, Int, Real
 from gridshift.grid.network import BusKind, Network
@@ -129,6 +130,11 @@ class Layout:
         text = "\n".join(f"{e.name} @ {e.bus} [{e.unit}]" for e in (*self.inputs, *self.outputs))
         return hashlib.sha256(text.encode()).hexdigest()
 
+    @cached_property
+    def _loads_at_controlled(self) -> sp.csr_array:
+        """(L, number of controlled buses) 1 where the load sits at the bus."""
+        return sp.csr_array((self.load_bus[:, None] == self.controlled) * 1.0)
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Layout) and self.digest == other.digest
 
@@ -152,11 +158,10 @@ class Layout:
         At a voltage-controlled bus, generation = injection into this network's admittances
         + demand of the loads there - `bus_fixed`.
         """
-        demand = np.zeros((injections.num_rows, self.num_buses), complex)
-        np.add.at(demand, (slice(None), self.load_bus), injections.load_power)
+        own = slice(None), self.controlled
         current = (network.admittance[self.controlled] @ voltage.T).T
-        generation = voltage[:, self.controlled] * current.conj()
-        generation += demand[:, self.controlled] - network.bus_fixed[self.controlled]
+        demand = injections.load_power @ self._loads_at_controlled
+        generation = voltage[own] * current.conj() + demand - network.bus_fixed[self.controlled]
 
         y = np.empty((len(voltage), self.num_outputs))
         at = self.y_slices
@@ -173,13 +178,13 @@ class Layout:
 
     def unpack_voltage(self, x: Real, y: Real) -> Complex:
         """(R, B) complex bus voltages from set-points in x (R, X) and the rest in y (R, Y)."""
-        magnitude: Real = np.empty((len(y), self.num_buses))
+        magnitude = np.empty((len(y), self.num_buses))
         angle = np.empty((len(y), self.num_buses))
         magnitude[:, self.controlled] = x[:, self.x_slices["v_set"]]
         magnitude[:, self.pq] = y[:, self.y_slices["v"]]
         angle[:, self.slack] = x[:, self.x_slices["theta_slack"]]
         angle[:, self.non_slack] = y[:, self.y_slices["theta"]]
-        return magnitude * np.exp(1j * angle)
+        return magnitude * (np.cos(angle) + 1j * np.sin(angle))
 
 
 def _slices(quantities: tuple[str, ...], entries: tuple[Entry, ...]) -> dict[str, slice]:

@@ -102,11 +102,11 @@ def _check_solved_cases(method: str, surrogate: Surrogate, context: Context) -> 
             f"method {method} needs a context of at least 2 solved cases, not {len(context.y)} "
             f"(of {context.num_solves} solved for it); ask for a larger one"
         )
-    bad = ~np.isfinite(np.hstack([context.x, context.y])).all(1)
-    if bad.any():
+    bad = np.flatnonzero(~np.isfinite(np.hstack([context.x, context.y])).all(1))
+    if len(bad):
         raise ContextError(
-            f"{bad.sum()} of {len(bad)} context rows hold NaN or infinity, row "
-            f"{np.flatnonzero(bad)[0]} first; keep solved rows only"
+            f"{len(bad)} of {len(context.x)} context rows hold NaN or infinity, the first is "
+            f"row {bad[0]}; keep solved rows only"
         )
 
 

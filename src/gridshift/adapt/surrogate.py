@@ -1,7 +1,7 @@
 """`Surrogate`: input scaling, backbone and output transform, trained on one topology of a grid."""
 
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from torch import nn
 
 from gridshift.adapt.datasets import Dataset, generate
 from gridshift.adapt.layout import Layout
-from gridshift.arrays import Bool, Real
+from gridshift.arrays import Real
 from gridshift.errors import GridshiftError, SurrogateMismatchError
 from gridshift.grid.network import Network
 from gridshift.grid.scenarios import Spread, sample_loads, stream
@@ -92,25 +92,13 @@ class Surrogate:
         """Mean absolute error over all entries of y on fresh rows of the topology trained on."""
         return self.record["mae"]
 
-    @cached_property
-    def varying(self) -> Bool:
-        """(X,) inputs that varied in training."""
-        return self.input_scale != 1.0
-
     def check(self, network: Network) -> None:
         """Pass if the network is a topology of this surrogate's grid.
 
         Raises:
             SurrogateMismatchError: it is of another grid, or of another state of it.
         """
-        if network.root.digest == self.grid_digest:
-            return
-        other = f"{network.name} ({network.num_buses} buses, digest {network.root.digest[:8]})"
-        raise SurrogateMismatchError(
-            f"the surrogate was trained for {self.grid} ({self.layout.num_buses} buses, digest "
-            f"{self.grid_digest[:8]}) and does not fit {other}; train one with "
-            f"'gridshift train {network.name} --out DIR'"
-        )
+        check_grid(network, self.grid, self.layout.num_buses, self.grid_digest)
 
     def features(self, x: Real) -> NDArray[np.float32]:
         """(R, H) last hidden layer of the backbone, input of its linear head."""
@@ -241,8 +229,23 @@ def train(
         record=record,
     )
     fresh = _solved(network, "validation", NUM_VALIDATION, config, regime="drawn", **solver)
-    record["mae"] = float(np.abs(surrogate.predict(fresh.x) - fresh.y).mean())
-    return surrogate
+    mae = float(np.abs(surrogate.predict(fresh.x) - fresh.y).mean())
+    return replace(surrogate, record=record | {"mae": mae})
+
+
+def check_grid(network: Network, grid: str, num_buses: int, digest: str) -> None:
+    """Pass if the network is a topology of the grid that a surrogate was trained for.
+
+    Raises:
+        SurrogateMismatchError: naming both grids.
+    """
+    given = network.root.digest
+    if given != digest:
+        raise SurrogateMismatchError(
+            f"the surrogate was trained for {grid} ({num_buses} buses, digest {digest[:8]}) and "
+            f"does not fit {network.name} ({network.num_buses} buses, digest {given[:8]}); "
+            f"train one with 'gridshift train {network.name} --out DIR'"
+        )
 
 
 def input_scaling(x: Real) -> tuple[Real, Real]:

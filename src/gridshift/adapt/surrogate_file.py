@@ -12,7 +12,7 @@ from safetensors.torch import load as tensors_from_bytes
 from safetensors.torch import save as bytes_of_tensors
 
 from gridshift.adapt.layout import Layout
-from gridshift.adapt.surrogate import Surrogate, describe_config, parse_config
+from gridshift.adapt.surrogate import Surrogate, check_grid, describe_config, parse_config
 from gridshift.errors import StorageError, SurrogateMismatchError
 from gridshift.grid.network import Network
 from gridshift.learn.whitening import Affine
@@ -76,13 +76,12 @@ def load(folder: str | Path, network: Network) -> Surrogate:
         SurrogateMismatchError: it was trained for another grid or another layout.
     """
     about, tensors = _read(Path(folder))
+    check_grid(network, about["grid"], about["num_buses"], about["grid_digest"])
     layout = Layout.of(network)
-    if (about["grid_digest"], about["layout_digest"]) != (network.root.digest, layout.digest):
+    if about["layout_digest"] != layout.digest:
         raise SurrogateMismatchError(
-            f"the surrogate in {folder} was trained for {about['grid']} ({about['num_buses']} "
-            f"buses, digest {about['grid_digest'][:8]}) and does not fit {network.name} "
-            f"({network.num_buses} buses, digest {network.root.digest[:8]}); train one with "
-            f"'gridshift train {network.name} --out DIR'"
+            f"the surrogate in {folder} has another order of inputs and outputs than this version "
+            f"gives {network.name}; train it anew"
         )
     config = parse_config(about["config"])
     backbone = config.backbone.build(layout.num_inputs, layout.num_outputs)

@@ -9,11 +9,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from gridshift.errors import GridshiftError, StorageError
@@ -94,7 +92,9 @@ def fit(
     optimizer = torch.optim.AdamW(
         parameters, lr=config.learning_rate, weight_decay=config.weight_decay, fused=True
     )
-    file = _Checkpoint(checkpoint, backbone, optimizer, identity=_identity(config, seed, x, z))
+    file = _Checkpoint(
+        checkpoint, backbone, optimizer, identity=_identity(backbone, x, z, config, seed)
+    )
     with _one_thread(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         done = file.restore()
@@ -132,12 +132,11 @@ def _batches(num_rows: int, batch_size: int, seed: int, start: int) -> Iterator[
         number, skip = number + 1, 0
 
 
-def _identity(config: TrainingConfig, seed: int, x: Tensor, z: Tensor) -> str:
-    """Digest of everything that decides the result of a training but the initial weights."""
-    state = hashlib.sha256(json.dumps([asdict(config), seed]).encode())
-    for tensor in (x, z):
-        array: NDArray[Any] = tensor.numpy()
-        state.update(str(array.shape).encode() + np.ascontiguousarray(array).tobytes())
+def _identity(backbone: nn.Module, x: Tensor, z: Tensor, config: TrainingConfig, seed: int) -> str:
+    """Digest of everything that decides the result of a training."""
+    state = hashlib.sha256(json.dumps([asdict(config), seed, repr(backbone)]).encode())
+    for tensor in (x, z, *backbone.state_dict().values()):
+        state.update(str(tensor.shape).encode() + tensor.contiguous().numpy().tobytes())
     return state.hexdigest()
 
 
