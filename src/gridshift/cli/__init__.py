@@ -2,7 +2,7 @@
 
 import click
 
-from gridshift.cli import doctor, grids, surrogates
+from gridshift.cli import doctor, grids, screening, surrogates
 from gridshift.cli.group import Group
 
 
@@ -22,6 +22,7 @@ for _command in (
     grids.solve,
     surrogates.train,
     surrogates.adapt,
+    screening.screen,
     surrogates.methods,
     doctor.doctor,
 ):

@@ -14,8 +14,8 @@ import click
 if TYPE_CHECKING:
     from rich.console import Console, Group
 
-Done = Callable[[int], None]
-"""Called with the number of units done so far."""
+Done = Callable[..., None]
+"""Called with the number of units done so far, and with the number of all if that is new."""
 
 
 def plain(value: Any) -> Any:
@@ -55,6 +55,7 @@ def table(
     drawn = Table(
         box=SIMPLE_HEAD,
         pad_edge=False,
+        collapse_padding=True,
         show_edge=False,
         show_header=any(c.strip(">") for c in columns),
     )
@@ -102,7 +103,7 @@ def real(value: float) -> str:
 def progress(description: str, total: int, *, unit: str) -> Iterator[Done]:
     """A bar with rate and time left on standard error, if that is a terminal; else nothing."""
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
-        yield lambda num: None
+        yield lambda num, total=None: None
         return
     from rich.console import Console
     from rich.progress import (
@@ -128,4 +129,4 @@ def progress(description: str, total: int, *, unit: str) -> Iterator[Done]:
     )  # fmt: skip
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task(description, total=total)
-        yield lambda num: bar.update(task, completed=num)
+        yield lambda num, total=None: bar.update(task, completed=num, total=total)

@@ -23,11 +23,11 @@ class Roster(click.ParamType):
 
     name = "name"
 
-    def __init__(self, module: str, attribute: str):
-        self.module, self.attribute = module, attribute
+    def __init__(self, module: str, attribute: str, *also: str):
+        self.module, self.attribute, self.also = module, attribute, also
 
     def convert(self, value, param, ctx) -> str:
-        names = list(getattr(import_module(self.module), self.attribute))
+        names = [*dict.fromkeys((*getattr(import_module(self.module), self.attribute), *self.also))]
         if value not in names:
             self.fail(f"no {value!r}; choose from {', '.join(names)}", param, ctx)
         return value
@@ -53,9 +53,9 @@ surrogate_option = click.option(
         "wall_s": "time for data, training and validation, s",
     },
     examples=[
-        "gridshift train case14 --steps 500 --rows 1000 --out base14",
+        "gridshift train case14 --steps 500 --rows 500 --out base14",
         "gridshift train case14 --backbone mlp --transform zscore --spread 0.3 --seed 1 "
-        "--steps 500 --out base14-zscore --json",
+        "--steps 200 --rows 200 --out base14-zscore --json",
     ],
 )
 @grid_argument

@@ -1,0 +1,168 @@
+"""`gridshift screen`: every outage of a grid, ranked."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from gridshift.cli.folders import require_writable
+from gridshift.cli.grids import grid_argument, seed_option, spread_option, usable
+from gridshift.cli.group import command
+from gridshift.cli.output import emit, progress, table, text
+from gridshift.cli.surrogates import Roster, base_surrogate, surrogate_option
+
+if TYPE_CHECKING:
+    from gridshift.grid.network import Network
+    from gridshift.study.screening import ScreenConfig, Screening
+
+
+@command(
+    keys={
+        "grid": "name of the grid",
+        "num_outages": "outages in the ranking",
+        "method": "how the surrogate was adapted to each",
+        "outages": "list, the worst first: `outage`, `rank`, `status`, `severity`, `unsolved` "
+        "(share of scenarios), `any_voltage`, `any_overload` (probabilities), `mae`, `cost`, ...",
+        "splitting": "outages that cut buses off: `outage`, `cut_off`, `mw_cut_off`; not ranked",
+        "intact": "the same statistics of the intact grid, solved exactly",
+        "notes": "what the study cannot say, and warnings met on the way",
+        "cost": "seconds and solves of the whole study",
+        "config": "everything that decides the results",
+        "about": "versions, machine, threads, digests",
+        "report": "the page written for people",
+    },
+    examples=[
+        "gridshift screen case14 --surrogate base14 --context 50 --scenarios 200 --holdout 20 "
+        "--out screened14",
+        "gridshift screen case14 --contingencies all --method newton --scenarios 50 "
+        "--spread 0.3 --seed 1 --v-min 0.94 --v-max 1.06 --rating 100 --workers 1 --top 5 "
+        "--out screened14-newton",
+        "gridshift screen case14 --method newton --scenarios 50 --out screened14-newton --json",
+    ],
+)
+@grid_argument
+@click.option(
+    "--contingencies", default="lines", show_default=True, metavar="WHICH",
+    help="lines, trafos, all, n-2 (pairs of lines), or a file with one outage a line.",
+)  # fmt: skip
+@click.option("--scenarios", default=1000, show_default=True, help="Load scenarios per outage.")
+@click.option(
+    "--method", type=Roster("gridshift.adapt.methods", "METHODS", "newton"), default="icw",
+    show_default=True, help="How to adapt (`gridshift methods`); newton solves all exactly.",
+)  # fmt: skip
+@click.option(
+    "--context", default=400, show_default=True, help="Scenarios solved to learn each topology."
+)
+@click.option(
+    "--holdout", default=100, show_default=True, help="Scenarios solved to check each topology."
+)
+@spread_option
+@seed_option
+@click.option("--v-min", type=float, help="Lower voltage limit of every bus, p.u.")
+@click.option("--v-max", type=float, help="Upper voltage limit of every bus, p.u.")
+@click.option("--rating", type=float, help="Rating where the grid gives none, MVA at 1 p.u.")
+@click.option("--workers", type=int, help="Outages studied at once.  [default: all cores]")
+@click.option("--top", default=15, show_default=True, help="Outages to show; the files have all.")
+@surrogate_option
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="DIR",
+    help="Folder for rows, summary and report.  [default: results/GRID]",
+)  # fmt: skip
+def screen(
+    grid: str, contingencies: str, scenarios: int, method: str, context: int, holdout: int,
+    spread: float, seed: int, v_min: float | None, v_max: float | None, rating: float | None,
+    workers: int | None, top: int, surrogate: Path | None, out: Path | None, as_json: bool,
+) -> None:  # fmt: skip
+    """Rank the outages of a grid by what they do under load uncertainty.
+
+    A surrogate of the intact grid (trained at first use and kept) is adapted to each outage with
+    a few exact solutions and predicts the scenarios. Finished outages are kept in the output
+    folder, so that the same command goes on where it was stopped.
+    """
+    from gridshift.grid.readers import read_grid
+    from gridshift.study.screening import ScreenConfig
+
+    config = ScreenConfig(
+        grid=grid, contingencies=contingencies, method=method, num_scenarios=scenarios,
+        num_context=context, num_holdout=holdout, spread=spread, seed=seed, v_min=v_min,
+        v_max=v_max, rating_mva=rating, workers=workers,
+    )  # fmt: skip
+    network = usable(read_grid(grid), "").network
+    folder = Path("results") / network.name if out is None else out
+    require_writable(folder)
+    result = _screened(config, network, surrogate, folder)
+    emit(result.to_json(), lambda console: _print(console, result, top), as_json=as_json)
+
+
+def _screened(
+    config: "ScreenConfig", network: "Network", surrogate: Path | None, folder: Path
+) -> "Screening":
+    """The finished study; what the user got wrong is told before anything is trained."""
+    from gridshift.adapt.methods import METHODS
+    from gridshift.adapt.surrogate import SurrogateConfig
+    from gridshift.grid.contingency import select_outages
+    from gridshift.study.sweep import screen as study
+
+    num_outages = len(select_outages(network, config.contingencies))
+    base = None
+    if config.method in METHODS:
+        wanted = SurrogateConfig(spread=config.spread)
+        if transform := METHODS[config.method].transform:
+            wanted = replace(wanted, transform=transform)
+        base = base_surrogate(network, surrogate, wanted)
+    with progress("screening", num_outages, unit="outages") as done:
+        return study(
+            config, network=network, surrogate=base, folder=folder,
+            progress=lambda num, total, _: done(num, total),
+        )  # fmt: skip
+
+
+def _print(console, result: "Screening", top: int) -> None:
+    rated = any(row.any_overload == row.any_overload for row in result.rows)
+    rows = []
+    for rank, row in enumerate(result.rows[:top], 1):
+        solved = row.status == "solved"
+        place = (row.worst_branch or row.worst_bus) if solved else row.status.replace("_", " ")
+        shares = [row.unsolved, row.any_voltage, *([row.any_overload] if rated else [])]
+        cells = (rank, row.outage, row.severity, *map(_percent, shares), place or None)
+        rows.append((*cells, row.mae["overall"]))
+    columns = (
+        ">#", "outage", ">severity", ">unsolved\n(%)", ">voltage\n(%)",
+        *([">overload\n(%)"] if rated else []), "worst at", ">error\n(p.u.)",
+    )  # fmt: skip
+    config, cost, intact = result.config, result.cost, result.intact
+    title = (
+        f"{result.network.name}: {len(result.rows):,} outages, {config.num_scenarios:,} scenarios "
+        f"each, {config.method}"
+    )
+    console.print(table(title, columns, rows, note=_below(result, top)))
+    console.print(
+        "shares of scenarios without a solution, with a voltage outside limits"
+        + (", with an overload" if rated else "")
+        + "; error: mean over all outputs of the hold-out",
+        style="dim",
+    )
+    console.print(
+        f"\nintact grid: severity {text(intact['severity'])}, unsolved "
+        f"{_percent(intact['unsolved'])} %, voltage {_percent(intact['any_voltage'])} %"
+        + (f", overload {_percent(intact['any_overload'])} %" if rated else "")
+    )
+    for note in result.notes:
+        console.print(f"note: {note}", style="dim")
+    console.print(
+        f"sweep {cost['sweep_s']:,.1f} s, in all {cost['wall_s']:,.1f} s; {result.report}",
+        soft_wrap=True,
+    )
+
+
+def _percent(share: float) -> str:
+    return "-" if share != share else f"{share * 100:.1f}"
+
+
+def _below(result: "Screening", top: int) -> str:
+    more = len(result.rows) - top
+    parts = [f"{more:,} more in the report"] if more > 0 else []
+    if result.splitting:
+        parts.append(f"{len(result.splitting):,} outages split the grid and are listed there")
+    return "; ".join(parts)
