@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from gridshift.errors import GridshiftError, StorageError
 
 Progress = Callable[[int, int, float], None]
-"""Called with the step done, the number of steps, and the loss of the latest batch."""
+"""Called with the step done, the number of steps, and the mean loss since the last call."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,6 +99,7 @@ def fit(
         torch.manual_seed(seed)
         done = file.restore()
         batches = _batches(len(x), config.batch_size, seed, start=done)
+        recent: list[Tensor] = []
         for step in range(done, config.num_steps):
             rows = next(batches)
             loss = nn.functional.mse_loss(backbone(x[rows]), z[rows])
@@ -112,8 +113,12 @@ def fit(
             done, last = step + 1, step + 1 == config.num_steps
             if done % checkpoint_every == 0 or last:
                 file.write(done)
-            if progress is not None and (done % report_every == 0 or last):
-                progress(done, config.num_steps, float(loss.detach()))
+            if progress is None:
+                continue
+            recent.append(loss.detach())
+            if done % report_every == 0 or last:
+                progress(done, config.num_steps, float(torch.stack(recent).mean()))
+                recent.clear()
     return backbone.eval()
 
 
