@@ -4,11 +4,7 @@ import numpy as np
 
 from gridshift.arrays import Bool, Real
 from gridshift.grid.readers.pandapower_arrays import Assembled
-
-UNLIMITED_MVA = 9900.0
-"""MATPOWER's way to write 'no limit'; pandapower's case118 and case300 carry it as a current."""
-UNLIMITED_KA = 99999.0
-"""pandapower's own way to write it."""
+from gridshift.grid.readers.placeholders import UNLIMITED_KA, UNLIMITED_MVA
 
 
 def branch_ratings(grid: Assembled) -> Real:

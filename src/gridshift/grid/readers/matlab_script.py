@@ -1,0 +1,147 @@
+"""Fields of the struct that a MATPOWER case file returns, by running its statements."""
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from gridshift.arrays import Real
+from gridshift.grid.readers.matlab_expression import ExpressionError, Value, evaluate, index_lists
+from gridshift.grid.readers.matlab_text import MatlabError, Statement, split_statements
+from gridshift.grid.readers.matpower_columns import COLUMN_FUNCTIONS
+
+_HEADER = re.compile(r"function\s+(?:\[?\s*(?P<out>\w+(?:[\s,]+\w+)*)\s*\]?\s*=\s*)?(?P<name>\w+)\s*(?:\(\s*\))?")
+_NAME = r"[A-Za-z]\w*(?:\.[A-Za-z]\w*)*"
+_ASSIGNMENT = re.compile(rf"(?P<name>{_NAME})\s*(?:\((?P<index>[^=]*)\)\s*)?=(?!=)\s*(?P<value>.*)", re.DOTALL)
+_MANY = re.compile(r"\[(?P<names>[\w\s,]+)\]\s*=\s*(?P<function>\w+)\s*(?:\(\s*\))?")
+_PLAIN_MATRIX = re.compile(r"\[([^\[\]{}'\"]*)\]")
+_BLOCK = re.compile(r"(if|for|while|switch|try|parfor)\b")
+
+
+def run_case(text: str) -> dict[str, Value]:
+    """Fields of the returned struct by name; a cell array is left out, it holds no numbers.
+
+    Understood are assignments of matrices, numbers and strings, arithmetic on whole columns,
+    MATPOWER's column names, and `if` on a known number. Nothing is skipped: whatever else a file
+    contains is an error.
+
+    Raises:
+        MatlabError: the first statement that is not understood, with its line.
+    """
+    statements = split_statements(text)
+    if not statements:
+        raise MatlabError(1, "the file has no statements")
+    header = _HEADER.fullmatch(statements[0].text)
+    if header is None or header["out"] is None:
+        raise MatlabError(statements[0].line, "a MATPOWER case starts with 'function mpc = name'")
+    out = re.split(r"[\s,]+", header["out"])
+    if len(out) > 1:
+        raise MatlabError(statements[0].line, "case format 1 is not supported; save it with savecase")
+    body = statements[1:]
+    if body and body[-1].text == "end" and not _closes_a_block(body):
+        body = body[:-1]
+    variables: dict[str, Value] = {}
+    for statement in _executed(body, variables):
+        try:
+            _execute(statement.text, variables)
+        except ExpressionError as error:
+            shown = " ".join(statement.text.split())
+            shown = shown if len(shown) <= 60 else shown[:57] + "..."
+            raise MatlabError(statement.line, f"{error} (in: {shown})") from None
+    prefix = f"{out[0]}."
+    return {name[len(prefix) :]: v for name, v in variables.items() if name.startswith(prefix)}
+
+
+def _closes_a_block(body: list[Statement]) -> bool:
+    opened = sum(bool(_BLOCK.match(s.text)) for s in body)
+    return opened == sum(s.text == "end" for s in body)
+
+
+def _executed(body: list[Statement], variables: dict[str, Value]) -> Iterator[Statement]:
+    """Statements that run: those under an `if` whose condition is false are passed over."""
+    running: list[bool] = []  # for each open block, whether its current branch runs
+    for statement in body:
+        text, runs = statement.text, all(running)
+        if condition := re.match(r"if\b(.*)", text, re.DOTALL):
+            running.append(runs and _truth(condition[1], variables, statement.line))
+        elif _BLOCK.match(text):
+            if runs:
+                raise MatlabError(statement.line, f"'{text.split()[0]}' is not understood")
+            running.append(False)
+        elif text == "else" and running:
+            running[-1] = not running[-1]
+        elif re.match(r"elseif\b", text):
+            raise MatlabError(statement.line, "'elseif' is not understood")
+        elif text == "end" and running:
+            running.pop()
+        elif runs:
+            yield statement
+    if running:
+        raise MatlabError(body[-1].line, "'if' without 'end'; is the file cut off?")
+
+
+def _truth(text: str, variables: dict[str, Value], line: int) -> bool:
+    try:
+        value = evaluate(text, variables)
+    except ExpressionError as error:
+        raise MatlabError(line, f"{error} (in: if{text})") from None
+    return not isinstance(value, str) and value.size > 0 and bool((value != 0).all())
+
+
+def _execute(text: str, variables: dict[str, Value]) -> None:
+    """Carries out one statement on `variables`."""
+    if text == "define_constants":
+        for columns in COLUMN_FUNCTIONS.values():
+            variables.update({name: np.full((1, 1), float(n)) for name, n in columns.items()})
+    elif many := _MANY.fullmatch(text):
+        columns = COLUMN_FUNCTIONS.get(many["function"])
+        names = re.split(r"[\s,]+", many["names"].strip())
+        if columns is None or len(names) > len(columns):
+            raise ExpressionError(f"'{many['function']}' is not understood")
+        for name, number in zip(names, columns.values(), strict=False):
+            variables[name] = np.full((1, 1), float(number))
+    elif assignment := _ASSIGNMENT.fullmatch(text):
+        _assign(assignment["name"], assignment["index"], assignment["value"], variables)
+    else:
+        raise ExpressionError("this statement is not understood")
+
+
+def _assign(name: str, index: str | None, text: str, variables: dict[str, Value]) -> None:
+    if text.startswith("{") and text.endswith("}") and index is None:
+        variables.pop(name, None)  # a cell array: bus names and the like
+        return
+    value = _matrix(text, variables) if _PLAIN_MATRIX.fullmatch(text) else evaluate(text, variables)
+    if index is None:
+        variables[name] = value
+        return
+    target = variables.get(name)
+    if target is None or isinstance(target, str) or isinstance(value, str):
+        raise ExpressionError(f"'{name}' is no matrix of numbers")
+    rows, columns = index_lists(index, (target.shape[0], target.shape[1]), variables)
+    if value.size != 1 and value.shape != (len(rows), len(columns)):
+        raise ExpressionError(f"{value.shape} values for {len(rows)} rows, {len(columns)} columns")
+    changed = target.copy()
+    changed[np.ix_(rows, columns)] = value
+    variables[name] = changed
+
+
+def _matrix(text: str, variables: dict[str, Value]) -> Real:
+    """Value of a matrix literal without nested brackets; rows of plain numbers are read fast."""
+    lines = [line.strip() for line in re.split(r"[;\n]", text[1:-1])]
+    rows = [line.replace(",", " ").split() for line in lines if line]
+    widths = {len(row) for row in rows}
+    if len(widths) == 1 and "_" not in text:
+        try:
+            return np.array(rows, float)
+        except ValueError:
+            pass  # an expression or an operator somewhere
+    values = []
+    for line in filter(None, lines):
+        row = evaluate(f"[{line}]", variables)
+        assert not isinstance(row, str)
+        if values and row.shape[1] != values[0].shape[1]:
+            raise ExpressionError(
+                f"row {len(values) + 1} has {row.shape[1]} columns, row 1 has {values[0].shape[1]}"
+            )
+        values.append(row)
+    return np.concatenate(values) if values else np.zeros((0, 0))
