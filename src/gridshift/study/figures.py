@@ -1,11 +1,12 @@
 """Figures of a study as inline SVG: no display, no fonts or files from elsewhere.
 
-Colours are those of Okabe and Ito and the map 'cividis': both hold for the common kinds of colour
-blindness and in print.
+Colours are those of Okabe and Ito, maps go from white to one of them, darker throughout: both hold
+for the common kinds of colour blindness and in print.
 """
 
 import io
 from collections.abc import Sequence
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -21,7 +22,7 @@ NUM_BARS = 20
 NUM_COLUMNS = 36
 """Buses or branches at most in a heat map."""
 
-STYLE = {
+STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "font.family": "sans-serif",
     "font.sans-serif": ["Inter", "Segoe UI", "Helvetica", "Arial", "DejaVu Sans"],
@@ -47,7 +48,7 @@ def severity_chart(study: Screening) -> str | None:
     if not rows:
         return None
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(7.6, 0.9 + 0.24 * len(rows)), layout="constrained")
+        figure = Figure(figsize=(10.2, 0.9 + 0.22 * len(rows)), layout="constrained")
         axes = figure.subplots()
         at, left = np.arange(len(rows)), np.zeros(len(rows))
         share = np.array([1 - row.unsolved for row in rows])
@@ -80,7 +81,7 @@ def voltage_heat_map(study: Screening) -> str | None:
     under, over = _matrix(rows, "bus_under"), _matrix(rows, "bus_over")
     labels = [_short(label) for label in study.network.bus_labels]
     return _heat_map(
-        rows, under + over, labels, "bus", "share of scenarios outside limits", "volts"
+        rows, under + over, labels, "bus", "share of scenarios outside limits", "Blues"
     )
 
 
@@ -89,7 +90,7 @@ def overload_heat_map(study: Screening) -> str | None:
     rows = [row for row in _ranked_by_limits(study) if row.branch_overload_probability]
     labels = list(study.network.branch_labels)
     matrix = _matrix(rows, "branch_overload_probability")
-    return _heat_map(rows, matrix, labels, "branch", "share of scenarios overloaded", "loads")
+    return _heat_map(rows, matrix, labels, "branch", "share of scenarios overloaded", "Oranges")
 
 
 def holdout_figure(study: Screening) -> str | None:
@@ -98,7 +99,7 @@ def holdout_figure(study: Screening) -> str | None:
     if not rows:
         return None
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(9.2, 3.1), layout="constrained")
+        figure = Figure(figsize=(10.2, 3.4), layout="constrained")
         errors, excess = figure.subplots(1, 2, width_ratios=[1.35, 1])
         number = np.arange(1, len(rows) + 1)
         for key, colour, marker, label in (
@@ -153,7 +154,7 @@ def _heat_map(
     labels: Sequence[str],
     axis: str,
     title: str,
-    name: str,
+    colours: str,
 ) -> str | None:
     if not len(rows) or not probability.size or probability.max() <= 0:
         return None
@@ -162,17 +163,17 @@ def _heat_map(
     columns = np.sort(heaviest[probability[shown_rows][:, heaviest].max(0) > 0])
     picture = probability[np.ix_(shown_rows, columns)]
     with mpl.rc_context(STYLE):
-        size = (2.2 + max(3.4, 0.19 * len(columns)), 1.5 + 0.19 * len(shown_rows))
+        size = (min(10.2, 3.2 + 0.42 * len(columns)), 1.5 + 0.19 * len(shown_rows))
         figure = Figure(figsize=size, layout="constrained")
         axes = figure.subplots()
-        image = axes.imshow(picture, cmap="cividis", vmin=0, vmax=1, aspect="auto")
+        image = axes.imshow(picture, cmap=colours, vmin=0, vmax=1, aspect="auto")
         axes.set_xticks(
-            range(len(columns)), [labels[c] for c in columns], rotation=90, fontsize=7.5
+            range(len(columns)), [str(labels[c]) for c in columns], rotation=90, fontsize=7.5
         )
         axes.set_yticks(range(len(shown_rows)), [rows[r].outage for r in shown_rows], fontsize=7.5)
         axes.set_xticks(np.arange(len(columns) + 1) - 0.5, minor=True)
         axes.set_yticks(np.arange(len(shown_rows) + 1) - 0.5, minor=True)
-        axes.grid(which="minor", color="white", lw=0.7)
+        axes.grid(which="minor", color="#E5E7EB", lw=0.6)
         axes.tick_params(which="both", length=0)
         axes.set_xlabel(axis)
         axes.set_ylabel("outage")
@@ -180,7 +181,7 @@ def _heat_map(
             spine.set_visible(False)
         bar = figure.colorbar(image, ax=axes, fraction=0.04, pad=0.015, label=title)
         bar.outline.set_visible(False)  # type: ignore[operator]
-        return _svg(figure, name)
+        return _svg(figure, axis)
 
 
 def _svg(figure: Figure, name: str) -> str:

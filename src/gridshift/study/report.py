@@ -104,7 +104,7 @@ def number(value: float | None) -> str:
         return "–"
     if value == 0:
         return "0"
-    if abs(value) < 0.001:
+    if abs(value) < 0.01:
         return f"{value:.1e}"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 

@@ -55,7 +55,8 @@ def limit_notes(network: Network) -> list[str]:
     notes = []
     unlimited = int((np.isnan(network.bus_v_min) & np.isnan(network.bus_v_max)).sum())
     if unlimited:
-        which = "no bus has" if unlimited == network.num_buses else f"{unlimited} buses have no"
+        some = f"{unlimited} of {network.num_buses} buses have no"
+        which = "no bus has" if unlimited == network.num_buses else some
         notes.append(
             f"{network.name}: {which} voltage limits, so no violations are counted there; "
             "give limits to count them"

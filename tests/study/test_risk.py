@@ -1,0 +1,145 @@
+"""Limit violations counted against naive loops and by hand."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from gridshift.errors import GridshiftError
+from gridshift.study.risk import (
+    LOST_SUPPLY,
+    UNSOLVED_SCENARIO,
+    RiskCounter,
+    limit_notes,
+    lost_supply_severity,
+    risk_of,
+    severity,
+    with_limits,
+)
+
+
+def _states(rows=400, seed=0):
+    rng = np.random.default_rng(seed)
+    magnitude = rng.uniform(0.9, 1.1, (rows, 3))
+    return magnitude * np.exp(1j * rng.uniform(-0.06, 0.06, (rows, 3)))
+
+
+def test_statistics_are_those_of_a_loop_over_scenarios(triangle):
+    states = _states()
+    risk = risk_of(triangle, states)
+    reactance, ratings = {0: (0, 1, 0.1), 1: (1, 2, 0.1)}, {0: 0.5, 1: 0.2}  # the tighter end
+    excess, any_voltage, any_overload = 0.0, 0, 0
+    under, beyond = np.zeros(3), np.zeros(3)
+    for state in states:
+        outside, overloaded = False, False
+        for bus in (0, 1):
+            v = abs(state[bus])
+            under[bus] += v < 0.95
+            excess += max(0, 0.95 - v, v - 1.05) / 0.05
+            outside |= v < 0.95 or v > 1.05
+        for branch, (f, t, x) in reactance.items():
+            loading = abs(state[f] - state[t]) / x / ratings[branch]
+            beyond[branch] += max(0, loading - 1)
+            overloaded |= loading > 1
+        any_voltage += outside
+        any_overload += overloaded
+    assert risk.num_rows == len(states)
+    np.testing.assert_allclose(risk.under_probability[:2], under[:2] / len(states), rtol=1e-12)
+    np.testing.assert_allclose(risk.overload[:2], beyond[:2] / len(states), rtol=1e-12)
+    assert risk.any_voltage == any_voltage / len(states)
+    assert risk.any_overload == any_overload / len(states)
+    assert risk.voltage_excess == pytest.approx(excess / len(states))
+    assert risk.excess == pytest.approx((excess + beyond.sum()) / len(states))
+
+
+def test_a_bus_without_limits_and_a_branch_without_a_rating_have_no_statistics(triangle):
+    risk = risk_of(triangle, _states())
+    assert np.isnan([risk.under_probability[2], risk.over_probability[2]]).all()
+    assert np.isnan([risk.overload_probability[2], risk.loading[2]]).all()
+    assert np.isfinite(risk.bus_probability).all()
+    assert risk.bus_probability[2] == 0
+
+
+def test_counting_in_blocks_gives_the_same(triangle):
+    states, counter = _states(), RiskCounter(triangle)
+    for block in np.array_split(states, 7):
+        counter.add(block)
+    once, blocks = risk_of(triangle, states), counter.result()
+    np.testing.assert_array_equal(blocks.under_probability, once.under_probability)
+    assert blocks.excess == pytest.approx(once.excess, rel=1e-12)
+
+
+def test_rows_without_a_solution_do_not_touch_the_others(triangle):
+    states = _states()
+    poisoned = np.insert(states, [0, 7, 400], np.nan, axis=0)
+    a, b = risk_of(triangle, poisoned), risk_of(triangle, states)
+    assert a.num_rows == b.num_rows
+    assert a.excess == b.excess
+
+
+def test_no_rows_at_all_give_nan_not_zero(triangle):
+    risk = risk_of(triangle, np.full((3, 3), np.nan + 0j))
+    assert risk.num_rows == 0
+    assert np.isnan(risk.excess)
+    assert np.isnan(risk.overload[:2]).all()
+
+
+def test_a_set_point_on_its_limit_is_no_violation(triangle):
+    states = np.full((1, 3), 1.05 + 0j)
+    assert risk_of(triangle, states * np.exp(0.3j)).any_voltage == 0
+
+
+def test_a_branch_out_of_service_is_never_overloaded(triangle):
+    risk = risk_of(triangle.without(("line:0",)), _states())
+    assert risk.overload_probability[0] == 0
+
+
+def test_apparent_power_is_compared_where_ratings_are_powers(triangle):
+    state = np.array([[1.0, 0.8, 0.8]], complex)
+    by_power = risk_of(replace(triangle, rating_kind="power"), state)
+    # 2 p.u. of current at both ends; 2 p.u. of power at the end with 1 p.u. voltage
+    assert by_power.loading[0] == pytest.approx(2 / 0.5)
+    assert risk_of(triangle, 2 * state).loading[0] == pytest.approx(4 / 0.5)
+    by_power = risk_of(replace(triangle, rating_kind="power"), 2 * state)
+    assert by_power.loading[0] == pytest.approx(8 / 0.5)
+
+
+def test_users_limits_replace_those_of_the_buses_and_fill_in_missing_ratings(triangle):
+    limited = with_limits(triangle, v_min=0.97, rating_mva=50)
+    np.testing.assert_array_equal(limited.bus_v_min, 0.97)
+    np.testing.assert_array_equal(limited.bus_v_max, triangle.bus_v_max)
+    np.testing.assert_array_equal(limited.branch_rating[2], 0.5)
+    np.testing.assert_array_equal(limited.branch_rating[:2], triangle.branch_rating[:2])
+    assert limit_notes(with_limits(triangle, v_min=0.9, v_max=1.1, rating_mva=50)) == []
+
+
+@pytest.mark.parametrize(
+    "given", [{"v_min": 1.1, "v_max": 1.0}, {"rating_mva": 0}, {"v_max": np.nan}, {"v_min": -1}]
+)
+def test_impossible_limits_are_refused(triangle, given):
+    with pytest.raises(GridshiftError):
+        with_limits(triangle, **given)
+
+
+def test_what_is_missing_is_said(triangle):
+    notes = limit_notes(triangle)
+    assert any("1 of 3 buses have no voltage limits" in note for note in notes)
+    assert any("1 of 3 branches have no rating" in note for note in notes)
+    none = replace(triangle, branch_rated=np.zeros(3, bool), bus_v_min=np.full(3, np.nan),
+                   bus_v_max=np.full(3, np.nan))  # fmt: skip
+    notes = limit_notes(none)
+    assert any("no bus has voltage limits" in note for note in notes)
+    assert any("no branch has a rating" in note for note in notes)
+    assert np.isnan(risk_of(none, _states()).any_overload)
+
+
+def test_severity_grows_with_violations_and_with_unsolved_scenarios():
+    assert severity(excess=0, unsolved=0) == 0
+    assert severity(excess=2, unsolved=0) > severity(excess=1, unsolved=0)
+    assert severity(excess=1, unsolved=0.02) > severity(excess=1, unsolved=0.01)
+    assert severity(excess=np.nan, unsolved=1) == UNSOLVED_SCENARIO
+
+
+def test_lost_supply_is_above_everything_and_ordered_by_megawatts():
+    assert lost_supply_severity(0) >= LOST_SUPPLY > severity(excess=1e4, unsolved=1)
+    assert lost_supply_severity(20) > lost_supply_severity(10)
