@@ -1,6 +1,7 @@
 """What surrounds every command: known problems, warnings, Ctrl-C, examples in the help."""
 
 import logging
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -37,7 +38,7 @@ def our_warnings_only() -> Iterator[None]:
         text = one_line(message)
         if issubclass(category, GridshiftWarning) and text not in seen:
             seen.add(text)
-            click.echo(f"Warning: {text}", err=True)
+            print(f"Warning: {text}", file=sys.stderr)  # what a progress bar may have replaced
 
     last_resort = logging.lastResort
     logging.lastResort = logging.NullHandler()  # pyright: ignore[reportAttributeAccessIssue]

@@ -101,7 +101,10 @@ def real(value: float) -> str:
 
 @contextmanager
 def progress(description: str, total: int, *, unit: str) -> Iterator[Done]:
-    """A bar with rate and time left on standard error, if that is a terminal; else nothing."""
+    """A bar with rate and time left on standard error, if that is a terminal; else nothing.
+
+    It appears with the first call, so that what is found in a cache shows none.
+    """
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         yield lambda num, total=None: None
         return
@@ -127,6 +130,14 @@ def progress(description: str, total: int, *, unit: str) -> Iterator[Done]:
         TextColumn("{task.description}"), BarColumn(bar_width=16), MofNCompleteColumn(), Rate(),
         TimeElapsedColumn(), TimeRemainingColumn(),
     )  # fmt: skip
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task(description, total=total)
-        yield lambda num, total=None: bar.update(task, completed=num, total=total)
+    bar = Progress(*columns, console=Console(stderr=True))
+    task = bar.add_task(description, total=total)
+
+    def done(num: int, total: int | None = None) -> None:
+        bar.start()
+        bar.update(task, completed=num, total=total)
+
+    try:
+        yield done
+    finally:
+        bar.stop()

@@ -112,6 +112,7 @@ def _screened(
             wanted = replace(wanted, transform=transform)
         base = base_surrogate(network, surrogate, wanted)
     with progress("screening", num_outages, unit="outages") as done:
+        done(0)
         return study(
             config, network=network, surrogate=base, folder=folder,
             progress=lambda num, total, _: done(num, total),

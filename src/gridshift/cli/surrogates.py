@@ -95,6 +95,7 @@ def train(
     network = usable(read_grid(grid), "").network
     began = time.perf_counter()
     with progress("training", training.num_steps, unit="steps") as done:
+        done(0)
         surrogate = train_surrogate(network, config, progress=lambda step, *_: done(step))
     wall_s = time.perf_counter() - began
     surrogate.save(out)
