@@ -9,15 +9,51 @@ from importlib.metadata import version as _version
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from gridshift.adapt.cache import cached_surrogate
+    from gridshift.adapt.datasets import Dataset, generate
+    from gridshift.adapt.layout import Layout
+    from gridshift.adapt.methods import METHODS, Context, Method, Predictor
+    from gridshift.adapt.surrogate import Surrogate, SurrogateConfig, train
     from gridshift.errors import GridshiftError, GridshiftWarning
+    from gridshift.grid.contingency import (
+        Outage,
+        assess,
+        enumerate_outages,
+        outage_text,
+        parse_outage,
+        rank_by_loading,
+        read_outages,
+    )
     from gridshift.grid.network import Network
     from gridshift.grid.powerflow import BatchSolution, RowStatus, solve
     from gridshift.grid.readers import read_grid
     from gridshift.grid.scenarios import Injections, nominal_loads, sample_loads, stream
+    from gridshift.study.measure import Measurement, measure_adaptation
+    from gridshift.study.metrics import mean_absolute_errors
+    from gridshift.study.screening import ScreenConfig, Screening
+    from gridshift.study.sweep import screen
 
 _HOMES = {
+    "cached_surrogate": "gridshift.adapt.cache",
+    "Dataset": "gridshift.adapt.datasets",
+    "generate": "gridshift.adapt.datasets",
+    "Layout": "gridshift.adapt.layout",
+    "METHODS": "gridshift.adapt.methods",
+    "Context": "gridshift.adapt.methods",
+    "Method": "gridshift.adapt.methods",
+    "Predictor": "gridshift.adapt.methods",
+    "Surrogate": "gridshift.adapt.surrogate",
+    "SurrogateConfig": "gridshift.adapt.surrogate",
+    "train": "gridshift.adapt.surrogate",
     "GridshiftError": "gridshift.errors",
     "GridshiftWarning": "gridshift.errors",
+    "Outage": "gridshift.grid.contingency",
+    "assess": "gridshift.grid.contingency",
+    "enumerate_outages": "gridshift.grid.contingency",
+    "outage_text": "gridshift.grid.contingency",
+    "parse_outage": "gridshift.grid.contingency",
+    "rank_by_loading": "gridshift.grid.contingency",
+    "read_outages": "gridshift.grid.contingency",
     "Network": "gridshift.grid.network",
     "BatchSolution": "gridshift.grid.powerflow",
     "RowStatus": "gridshift.grid.powerflow",
@@ -27,20 +63,50 @@ _HOMES = {
     "nominal_loads": "gridshift.grid.scenarios",
     "sample_loads": "gridshift.grid.scenarios",
     "stream": "gridshift.grid.scenarios",
+    "Measurement": "gridshift.study.measure",
+    "measure_adaptation": "gridshift.study.measure",
+    "mean_absolute_errors": "gridshift.study.metrics",
+    "ScreenConfig": "gridshift.study.screening",
+    "Screening": "gridshift.study.screening",
+    "screen": "gridshift.study.sweep",
 }
 
 __all__ = [
+    "METHODS",
     "BatchSolution",
+    "Context",
+    "Dataset",
     "GridshiftError",
     "GridshiftWarning",
     "Injections",
+    "Layout",
+    "Measurement",
+    "Method",
     "Network",
+    "Outage",
+    "Predictor",
     "RowStatus",
+    "ScreenConfig",
+    "Screening",
+    "Surrogate",
+    "SurrogateConfig",
+    "assess",
+    "cached_surrogate",
+    "enumerate_outages",
+    "generate",
+    "mean_absolute_errors",
+    "measure_adaptation",
     "nominal_loads",
+    "outage_text",
+    "parse_outage",
+    "rank_by_loading",
     "read_grid",
+    "read_outages",
     "sample_loads",
+    "screen",
     "solve",
     "stream",
+    "train",
 ]
 
 
