@@ -17,8 +17,8 @@ def builtin_names() -> tuple[str, ...]:
     Read from pandapower's source text: importing it takes seconds, this takes 30 ms.
     """
     spec = find_spec("pandapower")
-    assert spec is not None and spec.origin is not None, "pandapower is a dependency"
-    folder = Path(spec.origin).parent / "networks"
+    assert spec is not None, "pandapower is a dependency"
+    folder = Path(str(spec.origin)).parent / "networks"
     names: list[str] = []
     for node in ast.parse((folder / "__init__.py").read_text(encoding="utf-8")).body:
         if isinstance(node, ast.ImportFrom) and node.module:

@@ -67,7 +67,9 @@ def evaluate(text: str, variables: Mapping[str, Value]) -> Value:
     return value
 
 
-def index_lists(text: str, shape: tuple[int, int], variables: Mapping[str, Value]) -> list[np.ndarray]:
+def index_lists(
+    text: str, shape: tuple[int, int], variables: Mapping[str, Value]
+) -> list[np.ndarray]:
     """Rows and columns, counted from 0, that an index such as `:, [PD, QD]` selects."""
     parser = _Parser(text + ")", variables)
     indices = parser.arguments(shape)
@@ -93,7 +95,9 @@ class _Parser:
         while position < len(text):
             match = _TOKEN.match(text, position)
             if match is None:
-                raise ExpressionError(f"'{text[position : position + 20].strip()}' is not understood")
+                raise ExpressionError(
+                    f"'{text[position : position + 20].strip()}' is not understood"
+                )
             position = match.end()
             if match.lastgroup == "space":
                 spaced = True
@@ -115,7 +119,9 @@ class _Parser:
     def expect(self, text: str) -> None:
         if self.accept(text) is None:
             found = self.peek()
-            raise ExpressionError(f"'{text}' expected, {f'{found.text!r} found' if found else 'not there'}")
+            raise ExpressionError(
+                f"'{text}' expected, {f'{found.text!r} found' if found else 'not there'}"
+            )
 
     def expect_end(self) -> None:
         token = self.peek()
@@ -173,33 +179,31 @@ class _Parser:
         if name == "end" and self.extent:
             return scalar(self.extent[-1])
         if name in self.variables:
-            value = self.variables[name]
-            if not called:
-                return value
-            value = _numbers(value)
-            self.next += 1
-            indices = self.arguments((value.shape[0], value.shape[1]))
-            if len(indices) == 1 and 1 in value.shape:
-                picked = value.ravel()[indices[0]]
-                return picked[None] if value.shape[0] == 1 else picked[:, None]
-            if len(indices) != 2:
-                raise ExpressionError(f"an index into {name} needs rows and columns")
-            return value[np.ix_(*indices)]
-        if called and name in FUNCTIONS:
-            self.next += 1
-            value = _numbers(self.binary(0))
-            self.expect(")")
-            return FUNCTIONS[name](value)
-        if called and name == "find":
-            self.next += 1
-            value = _numbers(self.binary(0))
-            self.expect(")")
-            if value.shape[1] != 1:
-                raise ExpressionError("'find' is understood for columns only")
-            return np.flatnonzero(value)[:, None] + 1.0
+            return self.indexed(name) if called else self.variables[name]
         if name in CONSTANTS and not called:
             return scalar(CONSTANTS[name])
-        raise ExpressionError(f"'{name}' is not known")
+        if not called or not (name in FUNCTIONS or name == "find"):
+            raise ExpressionError(f"'{name}' is not known")
+        self.next += 1
+        value = _numbers(self.binary(0))
+        self.expect(")")
+        if name != "find":
+            with np.errstate(all="ignore"):
+                return np.asarray(FUNCTIONS[name](value), np.float64)
+        if value.shape[1] != 1:
+            raise ExpressionError("'find' is understood for columns only")
+        return np.asarray(np.flatnonzero(value)[:, None] + 1, np.float64)
+
+    def indexed(self, name: str) -> Real:
+        value = _numbers(self.variables[name])
+        self.next += 1
+        indices = self.arguments((value.shape[0], value.shape[1]))
+        if len(indices) == 1 and 1 in value.shape:
+            picked = value.ravel()[indices[0]]
+            return picked[None] if value.shape[0] == 1 else picked[:, None]
+        if len(indices) != 2:
+            raise ExpressionError(f"an index into {name} needs rows and columns")
+        return value[np.ix_(*indices)]
 
     def arguments(self, shape: tuple[int, int]) -> list[np.ndarray]:
         """Index lists up to the closing parenthesis, counted from 0; `:` is everything."""
@@ -263,10 +267,12 @@ def _apply(operator: str, left: Value, right: Value) -> Value:
     if operator == ":":
         return np.arange(_one(a), _one(b) + 1)[None].astype(float)
     if operator in ("&&", "||"):
-        return scalar(_one(a) and _one(b) if operator == "&&" else _one(a) or _one(b)) != 0
+        both, either = _one(a) and _one(b), _one(a) or _one(b)
+        return scalar(bool(both if operator == "&&" else either))
     if operator in ("*", "/", "^"):
         # The matrix operators are the element-wise ones where one side is a single number.
-        if b.size != 1 and not (operator == "*" and a.size == 1) or operator == "^" and a.size != 1:
+        single = {"*": a.size == 1 or b.size == 1, "/": b.size == 1, "^": a.size == b.size == 1}
+        if not single[operator]:
             raise ExpressionError(f"'{operator}' is understood with a single number only")
         operator = "." + operator
     if a.size != 1 and b.size != 1 and a.shape != b.shape:

@@ -10,9 +10,13 @@ from gridshift.grid.readers.matlab_expression import ExpressionError, Value, eva
 from gridshift.grid.readers.matlab_text import MatlabError, Statement, split_statements
 from gridshift.grid.readers.matpower_columns import COLUMN_FUNCTIONS
 
-_HEADER = re.compile(r"function\s+(?:\[?\s*(?P<out>\w+(?:[\s,]+\w+)*)\s*\]?\s*=\s*)?(?P<name>\w+)\s*(?:\(\s*\))?")
+_HEADER = re.compile(
+    r"function\s+(?:\[?\s*(?P<out>\w+(?:[\s,]+\w+)*)\s*\]?\s*=\s*)?(?P<name>\w+)\s*(?:\(\s*\))?"
+)
 _NAME = r"[A-Za-z]\w*(?:\.[A-Za-z]\w*)*"
-_ASSIGNMENT = re.compile(rf"(?P<name>{_NAME})\s*(?:\((?P<index>[^=]*)\)\s*)?=(?!=)\s*(?P<value>.*)", re.DOTALL)
+_ASSIGNMENT = re.compile(
+    rf"(?P<name>{_NAME})\s*(?:\((?P<index>[^=]*)\)\s*)?=(?!=)\s*(?P<value>.*)", re.DOTALL
+)
 _MANY = re.compile(r"\[(?P<names>[\w\s,]+)\]\s*=\s*(?P<function>\w+)\s*(?:\(\s*\))?")
 _PLAIN_MATRIX = re.compile(r"\[([^\[\]{}'\"]*)\]")
 _BLOCK = re.compile(r"(if|for|while|switch|try|parfor)\b")
@@ -36,7 +40,9 @@ def run_case(text: str) -> dict[str, Value]:
         raise MatlabError(statements[0].line, "a MATPOWER case starts with 'function mpc = name'")
     out = re.split(r"[\s,]+", header["out"])
     if len(out) > 1:
-        raise MatlabError(statements[0].line, "case format 1 is not supported; save it with savecase")
+        raise MatlabError(
+            statements[0].line, "case format 1 is not supported; save it with savecase"
+        )
     body = statements[1:]
     if body and body[-1].text == "end" and not _closes_a_block(body):
         body = body[:-1]

@@ -74,7 +74,9 @@ def split_statements(text: str) -> list[Statement]:
             parts.append(piece)
         line += kind in ("newline", "continued")
     if brackets:
-        raise MatlabError(brackets[0][1], f"'{brackets[0][0]}' is never closed; is the file cut off?")
+        raise MatlabError(
+            brackets[0][1], f"'{brackets[0][0]}' is never closed; is the file cut off?"
+        )
     if parts:
         raise MatlabError(start, "ends in a continuation; is the file cut off?")
     return statements

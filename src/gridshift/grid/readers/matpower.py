@@ -27,9 +27,7 @@ def read_matpower(path: Path) -> Network:
         GridFileError: a statement that is not understood, or tables with problems, all of them.
     """
     try:
-        fields = run_case(path.read_text(encoding="utf-8"))
-    except UnicodeDecodeError:
-        raise GridFileError(str(path), ["not a text file in UTF-8"]) from None
+        fields = run_case(_text(path))
     except OSError as error:
         raise GridFileError(str(path), [str(error.strerror)]) from None
     except MatlabError as error:
@@ -39,6 +37,15 @@ def read_matpower(path: Path) -> Network:
     if problems:
         raise GridFileError(str(path), problems)
     return network
+
+
+def _text(path: Path) -> str:
+    """UTF-8, or else Latin-1: what differs between the two is in comments and names only."""
+    content = path.read_bytes()
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return content.decode("latin-1")
 
 
 def _network(tables: Tables, path: Path) -> Network:
@@ -147,6 +154,6 @@ def _branches(tables: Tables, number: Int) -> tuple[tuple[Int, Int], Bool, Compl
     ratio = np.where(branch["TAP"] == 0, 1, branch["TAP"])
     tap = ratio * np.exp(1j * np.deg2rad(branch["SHIFT"]))
     ytt = series + 0.5j * branch["BR_B"]
-    y = np.stack([ytt / ratio**2, -series / tap.conj(), -series / tap, ytt], axis=1)
+    y = np.stack([ytt / ratio**2, -series / tap.conj(), -series / tap, ytt], 1).astype(complex)
     y[~usable] = 0
     return (np.maximum(start, 0), np.maximum(end, 0)), in_service, y

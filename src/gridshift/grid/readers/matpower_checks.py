@@ -23,8 +23,8 @@ MAY_BE_INFINITE = {"VMAX", "VMIN", "RATE_A"}
 OTHER_EQUATIONS = ("userfcn", "bus3p", "line3p", "xfmr3p", "load3p", "gen3p", "buslink")
 """Fields of MATPOWER extensions that take part in a power flow and that `Network` cannot hold."""
 
-_DCLINE = ("F_BUS T_BUS BR_STATUS PF PT QF QT VF VT PMIN PMAX QMINF QMAXF QMINT QMAXT "
-           "LOSS0 LOSS1").split()  # fmt: skip
+_DCLINE = ["F_BUS", "T_BUS", "BR_STATUS", "PF", "PT", "QF", "QT", "VF", "VT", "PMIN", "PMAX",
+           "QMINF", "QMAXF", "QMINT", "QMAXT", "LOSS0", "LOSS1"]  # fmt: skip
 _FUNCTION_OF = {"bus": "idx_bus", "gen": "idx_gen", "branch": "idx_brch"}
 
 
@@ -102,13 +102,13 @@ def _shape_problems(fields: Mapping[str, Value]) -> Iterator[str]:
     if not (isinstance(base, np.ndarray) and base.size == 1 and 0 < base[0, 0] < np.inf):
         yield "baseMVA must be one positive number"
     for table in NEEDED:
-        value = fields.get(table)
+        value, columns = fields.get(table), max(_numbers(table).values())
         if not isinstance(value, np.ndarray):
             yield f"mpc.{table} is missing; is the file cut off?"
-        elif value.shape[1] < max(_numbers(table).values()) and (len(value) or table == "bus"):
-            yield f"mpc.{table} has {value.shape[1]} columns; {max(_numbers(table).values())} are needed"
         elif len(value) == 0:
             yield f"mpc.{table} has no rows"
+        elif value.shape[1] < columns:
+            yield f"mpc.{table} has {value.shape[1]} columns; {columns} are needed"
     dcline = fields.get("dcline")
     if dcline is not None and not (
         isinstance(dcline, np.ndarray) and (dcline.shape[1] >= len(_DCLINE) or not len(dcline))

@@ -11,6 +11,15 @@ from gridshift.errors import GridFileError
 from gridshift.grid.readers.pandapower_checks import problems_of
 from gridshift.grid.readers.pandapower_source import quiet_pandapower
 
+_OPTIONS: dict[str, Any] = {
+    "algorithm": "nr", "calculate_voltage_angles": True, "init": "auto", "init_vm_pu": None,
+    "init_va_degree": None, "max_iteration": "auto", "tolerance_mva": 1e-8, "trafo_model": "t",
+    "trafo_loading": "current", "enforce_q_lims": False, "enforce_p_lims": False,
+    "check_connectivity": True, "numba": False, "lightsim2grid": False,
+}  # fmt: skip
+"""Of `runpp`, before those that a network asks for itself in `user_pf_options`."""
+_LOOKUPS = ("bus", "bus_dc", "ext_grid", "gen", "branch", "branch_dc")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Assembled:
@@ -63,27 +72,19 @@ def assemble(net, source: str) -> Assembled:
         from pandapower.results import init_results
 
         net = copy.deepcopy(net)
-        ours = dict(algorithm="nr", calculate_voltage_angles=True, init="auto", tolerance_mva=1e-8,
-                    max_iteration="auto", trafo_model="t", trafo_loading="current",
-                    enforce_q_lims=False, enforce_p_lims=False, check_connectivity=True,
-                    numba=False, lightsim2grid=False)  # fmt: skip
         try:
             _init_runpp_options(
-                net, voltage_depend_loads=True, passed_parameters={**ours, "init_vm_pu": None,
-                "init_va_degree": None}, **ours
-            )  # fmt: skip
-            gens = len(net.gen)
+                net, voltage_depend_loads=True, passed_parameters=_OPTIONS, **_OPTIONS
+            )
+            num_gens = len(net.gen)
             _add_auxiliary_elements(net)
             init_results(net)
-            empty = np.array([], np.int64)
-            net._pd2ppc_lookups = {
-                key: empty for key in ("bus", "bus_dc", "ext_grid", "gen", "branch", "branch_dc")
-            }
+            net._pd2ppc_lookups = dict.fromkeys(_LOOKUPS, np.array([], np.int64))
             ppc, ppci = _pd2ppc(net)
         except (AttributeError, LookupError, NotImplementedError, TypeError, UserWarning,
                 ValueError) as error:  # fmt: skip
             raise GridFileError(source, [f"pandapower refuses it: {error}"]) from None
-        return _arrays(net, gens, ppc, ppci)
+        return _arrays(net, num_gens, ppc, ppci)
 
 
 def _arrays(net, num_gens: int, ppc: dict, ppci: dict) -> Assembled:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+_PHASES = ["p_a_mw", "p_b_mw", "p_c_mw", "q_a_mvar", "q_b_mvar", "q_c_mvar", "scaling"]
 NUMBERS = {
     "bus": ["vn_kv"],
     "ext_grid": ["vm_pu", "va_degree"],
@@ -11,8 +12,8 @@ NUMBERS = {
     "load": ["p_mw", "q_mvar", "scaling"],
     "sgen": ["p_mw", "q_mvar", "scaling"],
     "storage": ["p_mw", "q_mvar", "scaling"],
-    "asymmetric_load": ["p_a_mw", "p_b_mw", "p_c_mw", "q_a_mvar", "q_b_mvar", "q_c_mvar", "scaling"],
-    "asymmetric_sgen": ["p_a_mw", "p_b_mw", "p_c_mw", "q_a_mvar", "q_b_mvar", "q_c_mvar", "scaling"],
+    "asymmetric_load": _PHASES,
+    "asymmetric_sgen": _PHASES,
     "motor": ["pn_mech_mw", "loading_percent", "cos_phi", "efficiency_percent", "scaling"],
     "shunt": ["p_mw", "q_mvar", "step"],
     "ward": ["ps_mw", "qs_mvar", "pz_mw", "qz_mvar"],
@@ -38,7 +39,12 @@ BUS_COLUMNS = ("bus", "from_bus", "to_bus", "hv_bus", "mv_bus", "lv_bus")
 NOT_REPRESENTED = ("svc", "tcsc", "ssc", "vsc", "vsc_stacked", "vsc_bipolar", "line_dc")
 """Tables whose elements in service are part of the power flow, but not of a `Network`."""
 
-OPTIONS_THAT_CHANGE_THE_EQUATIONS = ("distributed_slack", "tdpf", "enforce_q_lims", "enforce_p_lims")
+OPTIONS_THAT_CHANGE_THE_EQUATIONS = (
+    "distributed_slack",
+    "tdpf",
+    "enforce_q_lims",
+    "enforce_p_lims",
+)
 
 SHARES = ("const_z_p_percent", "const_i_p_percent", "const_z_q_percent", "const_i_q_percent")
 

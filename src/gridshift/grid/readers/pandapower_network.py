@@ -177,7 +177,7 @@ def _loads(grid: Assembled) -> _Loads:
     """Loads in service at energised buses; asymmetric ones by the sum of their phases, as runpp."""
     labels: list[str] = []
     buses: list[Int] = []
-    powers: list[Real] = []
+    powers: list[Complex] = []
     for kind, phases in (("load", ("",)), ("asymmetric_load", ("_a", "_b", "_c"))):
         table = grid.net[kind]
         bus = grid.bus_of[table.bus.to_numpy().astype(np.int64)]

