@@ -29,7 +29,7 @@ install:
 	$(PYTHON) -c 'import sys; sys.exit("gridshift needs Python 3.11 or newer, $(PYTHON) is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'; \
 	echo "setting up $(VENV) (a few minutes the first time)" >&2; \
 	[ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV); \
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]' >&2; \
+	$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]' >&2; \
 	touch $(STAMP)
 
 demo: $(STAMP) ## train on case118, screen its 166 single-line outages, write the report
