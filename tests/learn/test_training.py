@@ -30,10 +30,11 @@ def weights(module):
 
 
 def test_the_papers_schedule_is_a_named_default():
-    assert PAPER_TRAINING == TrainingConfig(
+    paper = TrainingConfig(
         num_steps=40_000, batch_size=32, learning_rate=6.29e-4, final_learning_rate=1e-6,
         weight_decay=1e-5, clip_norm=1.0,
     )  # fmt: skip
+    assert paper == PAPER_TRAINING
 
 
 def test_the_papers_mlp_has_about_100_thousand_parameters_on_case30():
@@ -155,9 +156,7 @@ def test_progress_tells_step_total_and_a_falling_loss(task):
     assert seen[-1][2] < seen[0][2]
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"num_steps": 0}, {"batch_size": 0}, {"learning_rate": np.nan}]
-)
+@pytest.mark.parametrize("wrong", [{"num_steps": 0}, {"batch_size": 0}, {"learning_rate": np.nan}])
 def test_senseless_schedules_are_refused_when_made(wrong):
     with pytest.raises(GridshiftError):
         TrainingConfig(**wrong)

@@ -76,7 +76,7 @@ class Dataset:
                 x, y = file["x"], file["y"]
         except OSError as error:
             raise StorageError(f"cannot read {path}: {error.strerror}") from error
-        except (KeyError, ValueError, zipfile.BadZipFile) as error:
+        except (EOFError, KeyError, ValueError, zipfile.BadZipFile) as error:
             raise StorageError(f"{path} is not a data set of gridshift, or is damaged") from error
         layout = Layout.of(network)
         belongs = (about["network_digest"], about["layout_digest"])

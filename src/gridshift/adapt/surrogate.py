@@ -23,9 +23,6 @@ from gridshift.learn.backbones.mlp import MlpConfig
 from gridshift.learn.training import TrainingConfig
 from gridshift.learn.whitening import EPS, TRANSFORMS, Affine, fit_transform
 
-NUM_VALIDATION = 1_000
-"""Fresh rows, drawn spread, on which the error of a new surrogate is measured."""
-
 BLOCK = 4_096
 """Rows that go through the backbone at a time, so that hidden layers stay in the cache."""
 
@@ -43,6 +40,8 @@ class SurrogateConfig:
     training: TrainingConfig = field(default_factory=TrainingConfig)
     num_rows: int | None = None
     """Training scenarios; None: `default_num_rows` of the grid."""
+    num_validation: int = 1_000
+    """Fresh scenarios, drawn spread, on which the error of the new surrogate is measured."""
     spread: float = 0.2
     """Spread of the loads, mixed (section IV of the paper)."""
     seed: int = 0
@@ -52,8 +51,9 @@ class SurrogateConfig:
             raise GridshiftError(
                 f"no transform {self.transform}; choose one of {', '.join(TRANSFORMS)}"
             )
-        if self.num_rows is not None and self.num_rows < 2:
-            raise GridshiftError(f"{self.num_rows} training rows; at least 2 are needed")
+        fewest = min(self.num_validation, self.num_rows or 2)
+        if fewest < 2:
+            raise GridshiftError(f"{fewest} training or validation rows; at least 2 are needed")
 
 
 def default_num_rows(network: Network) -> int:
@@ -166,6 +166,7 @@ def train(
     data: Dataset | None = None,
     progress: training.Progress | None = None,
     checkpoint: str | Path | None = None,
+    checkpoint_every: int = 2_000,
     **solver: Any,
 ) -> Surrogate:
     """Draw and solve scenarios of this topology, and train a surrogate on them.
@@ -176,7 +177,12 @@ def train(
         data: training rows, if they are at hand already.
         progress: called with (step, number of steps, loss).
         checkpoint: file from which an interrupted training goes on.
+        checkpoint_every: steps between two writes of that file.
         solver: keyword arguments of `solve`.
+
+    Raises:
+        ScenarioError: half of the scenarios or more have no solution.
+        GridshiftError: the training diverged.
     """
     config = config or SurrogateConfig()
     began = time.perf_counter()
@@ -208,6 +214,7 @@ def train(
         seed=seed,
         progress=watch,
         checkpoint=checkpoint,
+        checkpoint_every=checkpoint_every,
     )
     record = {
         "num_rows": len(data),
@@ -228,8 +235,13 @@ def train(
         transform=transform,
         record=record,
     )
-    fresh = _solved(network, "validation", NUM_VALIDATION, config, regime="drawn", **solver)
+    fresh = _solved(network, "validation", config.num_validation, config, regime="drawn", **solver)
     mae = float(np.abs(surrogate.predict(fresh.x) - fresh.y).mean())
+    if not np.isfinite(mae):
+        raise GridshiftError(
+            f"training for {network.name} diverged at learning rate "
+            f"{config.training.learning_rate:g}; take a smaller one"
+        )
     return replace(surrogate, record=record | {"mae": mae})
 
 
