@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from gridshift.cli.folders import nearest_existing
+from gridshift.cli.grids import usable_cores
 from gridshift.cli.group import command
 from gridshift.cli.output import emit, table
 
@@ -102,26 +103,25 @@ def _instruction_set() -> str:
 def _threads() -> dict[str, Any]:
     import torch
 
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     limits = {
         name: os.environ[name]
         for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
         if name in os.environ
     }
     told = "".join(f", {name}={value}" for name, value in limits.items())
-    return _check("threads", f"{usable} usable, torch uses {torch.get_num_threads()}{told}")
+    return _check("threads", f"{usable_cores()} usable, torch uses {torch.get_num_threads()}{told}")
 
 
 def _compile_cache() -> dict[str, Any]:
     """Where compiled kernels are kept, so that only the first run waits for the compiler."""
-    import gridshift
-
     chosen = os.environ.get("NUMBA_CACHE_DIR")
-    folder = Path(chosen) if chosen else Path(str(gridshift.__file__)).parent / "grid"
-    if os.access(nearest_existing(folder), os.W_OK):
-        return _check("compile cache", str(folder))
-    return _check("compile cache", f"{folder} can't be written: kernels compile at every start; "
-                  "set NUMBA_CACHE_DIR", "note")  # fmt: skip
+    beside = Path(__file__).parent.parent / "grid" / "kernels" / "__pycache__"
+    folder = Path(chosen) if chosen else beside
+    if not os.access(nearest_existing(folder), os.W_OK):
+        detail = f"{folder} can't be written; set NUMBA_CACHE_DIR, or kernels may compile each time"
+        return _check("compile cache", detail, "note")
+    kept = len(list(folder.rglob("*.nbi")))
+    return _check("compile cache", f"{folder}, {kept or 'no'} kernels compiled so far")
 
 
 def _gpu() -> dict[str, Any]:
