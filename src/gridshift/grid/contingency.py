@@ -9,8 +9,9 @@ from typing import Literal
 
 import numpy as np
 
-from gridshift.arrays import Complex, Int, Real
+from gridshift.arrays import Complex, Int
 from gridshift.errors import OutageError
+from gridshift.grid.equations import branch_loading
 from gridshift.grid.network import Network
 from gridshift.grid.powerflow import RowStatus, nominal, solve
 from gridshift.grid.scenarios import sample_loads, stream
@@ -277,22 +278,6 @@ def assess(network: Network, outage: Outage, *, cut_off: Int | None = None) -> A
         status=status,
         voltage=voltage,
     )
-
-
-def branch_loading(network: Network, voltage: Complex) -> Real:
-    """(..., E) loading of each branch, 1 at its rating: the larger of its two ends' shares.
-
-    `voltage` is (..., B). Apparent power or current of an end is compared with the rating there, as
-    `rating_kind` says; ratings that are placeholders are used as they stand, branches out of
-    service and branches without a rating have 0. Rows of NaN stay NaN.
-    """
-    v_from, v_to = voltage[..., network.branch_from], voltage[..., network.branch_to]
-    y = np.where(network.branch_in_service[:, None], network.branch_y, 0)
-    at_from = np.abs(y[:, 0] * v_from + y[:, 1] * v_to)
-    at_to = np.abs(y[:, 2] * v_from + y[:, 3] * v_to)
-    if network.rating_kind == "power":
-        at_from, at_to = at_from * np.abs(v_from), at_to * np.abs(v_to)
-    return np.maximum(at_from / network.branch_rating[:, 0], at_to / network.branch_rating[:, 1])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -66,7 +66,7 @@ class Network:
     """(G,) scheduled active power, positive when produced; the slack's share is not used."""
 
     branch_labels: tuple[str, ...]
-    """(E,) element that each branch belongs to."""
+    """(E,) element that each branch belongs to; empty for one that cannot be switched."""
     branch_from: Int
     branch_to: Int
     branch_y: Complex
@@ -126,28 +126,9 @@ class Network:
         """Branches of each switchable element, in the source's order."""
         rows: dict[str, list[int]] = {}
         for branch, label in enumerate(self.branch_labels):
-            rows.setdefault(label, []).append(branch)
+            if label:
+                rows.setdefault(label, []).append(branch)
         return {label: tuple(branches) for label, branches in rows.items()}
-
-    @cached_property
-    def inner_buses(self) -> dict[str, tuple[int, ...]]:
-        """Buses inside an element of several branches, by element: the star point of a `trafo3w`.
-
-        All branches of the element end at such a bus, and nothing else is there.
-        """
-        ends = np.concatenate([self.branch_from, self.branch_to])
-        num_ends = np.bincount(ends, minlength=self.num_buses)
-        busy = {*self.load_bus.tolist(), *self.gen_bus.tolist()}
-        busy.update(np.flatnonzero(self.bus_fixed).tolist())
-        inner: dict[str, tuple[int, ...]] = {}
-        for label, rows in self.elements.items():
-            if len(rows) > 1:
-                pairs = [(int(self.branch_from[r]), int(self.branch_to[r])) for r in rows]
-                shared = set.intersection(*map(set, pairs)) - busy
-                inner[label] = tuple(
-                    b for b in sorted(shared) if num_ends[b] == sum(p.count(b) for p in pairs)
-                )
-        return inner
 
     @cached_property
     def admittance(self) -> sp.csr_array:
@@ -157,7 +138,9 @@ class Network:
         f, t, b = self.branch_from, self.branch_to, np.arange(self.num_buses)
         rows = np.concatenate([f, f, t, t, b])
         cols = np.concatenate([f, t, f, t, b])
-        data = np.concatenate([values[:, 0], values[:, 1], values[:, 2], values[:, 3], self.bus_shunt])
+        data = np.concatenate(
+            [values[:, 0], values[:, 1], values[:, 2], values[:, 3], self.bus_shunt]
+        )
         return sp.csr_array((data, (rows, cols)), shape=(self.num_buses, self.num_buses))
 
     @cached_property
@@ -169,15 +152,14 @@ class Network:
 
     def injected(self, load_power: Complex) -> Complex:
         """(..., B) bus injections, p.u., for demands `load_power` (..., L)."""
-        out = np.broadcast_to(self.scheduled, load_power.shape[:-1] + (self.num_buses,)).copy()
-        np.subtract.at(out, (..., self.load_bus), load_power)
-        return out
+        at_bus = sp.csr_array(
+            (np.ones(self.num_loads), (np.arange(self.num_loads), self.load_bus)),
+            shape=(self.num_loads, self.num_buses),
+        )
+        return self.scheduled - load_power @ at_bus
 
     def without(self, outage: tuple[str, ...] | list[str]) -> "Network":
         """The network with these elements switched off; bus order and layout stay as they are.
-
-        A bus inside an element that goes out stays tied to one terminal by a branch without
-        current, so that it has a voltage and no effect.
 
         Raises:
             OutageError: an element is unknown or already out of service.
@@ -188,22 +170,15 @@ class Network:
                 f"no element {', '.join(unknown)} in {self.name}; "
                 f"list them with 'gridshift cases {self.name} --outages'"
             )
-        on, y = self.branch_in_service.copy(), self.branch_y
+        on = self.branch_in_service.copy()
         for label in outage:
             rows = list(self.elements[label])
-            if label in self.outaged or not on[rows].any():
+            if not on[rows].any():
                 raise OutageError(f"{label} is already out of service in {self.name}")
-            was_on, on[rows] = on[rows], False
-            for bus in self.inner_buses.get(label, ()):
-                outward = (self.branch_from[rows] == bus) != (self.branch_to[rows] == bus)
-                for tie in np.array(rows)[outward & was_on][:1]:
-                    on[tie], y = True, y.copy()
-                    y[tie] = 1, -1, -1, 1
-                    y[tie, 0 if self.branch_from[tie] == bus else 3] -= self.bus_shunt[bus]
+            on[rows] = False
         return replace(
             self,
             branch_in_service=on,
-            branch_y=y,
             base=self.root,
             outaged=tuple(sorted({*self.outaged, *outage})),
         )
@@ -227,6 +202,16 @@ class Network:
             if isinstance(value, np.ndarray):
                 state.update(f.name.encode())
                 state.update(np.ascontiguousarray(value).tobytes())
-        state.update(repr((self.base_mva, self.bus_labels, self.load_labels, self.gen_labels,
-                           self.branch_labels, self.rating_kind)).encode())
+        state.update(
+            repr(
+                (
+                    self.base_mva,
+                    self.bus_labels,
+                    self.load_labels,
+                    self.gen_labels,
+                    self.branch_labels,
+                    self.rating_kind,
+                )
+            ).encode()
+        )
         return state.hexdigest()

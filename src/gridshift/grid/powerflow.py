@@ -1,16 +1,23 @@
 """Exact AC power flow for many scenarios of one topology."""
 
-from dataclasses import dataclass
+import weakref
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 import numpy as np
-import scipy.sparse as sp
-from scipy.sparse.linalg import splu
 
 from gridshift.arrays import Bool, Complex, Int, Real
-from gridshift.errors import NotConvergedError
-from gridshift.grid.network import Network
+from gridshift.errors import NotConvergedError, ScenarioError
+from gridshift.grid.engine import Engine, Topology
+from gridshift.grid.equations import branch_loading, branch_powers
+from gridshift.grid.kernels.graph import unreachable
+from gridshift.grid.network import BusKind, Network
+from gridshift.grid.pivoting import pivoting_newton
 from gridshift.grid.scenarios import Injections, nominal_loads
+
+IMPLAUSIBLE_BELOW = 0.5
+"""Voltage magnitude, p.u., below which a root counts as a low-voltage one: past the nose of the
+voltage curve no operating grid sits there, and motors have stalled."""
 
 
 class RowStatus(IntEnum):
@@ -44,6 +51,10 @@ class BatchSolution:
     """(R,) largest specified active or reactive power mismatch, p.u.; NaN where not run."""
     reason: str = ""
     """Why rows were not run, in words; empty if all were."""
+    powers: Real | None = None
+    """(R, E, 4) active and reactive power into each branch at its from and its to end, if asked."""
+    loading: Real | None = None
+    """(R, E) larger loading of a branch's two ends as a fraction of its rating, if asked."""
 
     @property
     def solved(self) -> Bool:
@@ -71,111 +82,168 @@ class BatchSolution:
         return self
 
 
-def specified_mismatch(network: Network, voltage: Complex, load_power: Complex) -> Complex:
-    """(..., B) computed minus scheduled injection, zero where the bus does not specify it."""
-    current = (network.admittance @ voltage.reshape(-1, network.num_buses).T).T
-    power = voltage * current.reshape(voltage.shape).conj() - network.injected(load_power)
-    power[..., network.slack] = 0
-    power[..., network.pv] = power[..., network.pv].real
-    return power
-
-
-def worst_mismatch(network: Network, voltage: Complex, load_power: Complex) -> Real:
-    """(...) largest absolute active or reactive mismatch over the buses that specify it, p.u."""
-    off = specified_mismatch(network, voltage, load_power)
-    return np.maximum(np.abs(off.real).max(-1), np.abs(off.imag).max(-1))
-
-
-def jacobian(network: Network, voltage: Complex) -> sp.csc_array:
-    """Derivative of [P at PV and PQ buses, Q at PQ buses] by [angle there, magnitude at PQ].
-
-    Source: MATPOWER Technical Note 2, polar coordinates and power balance.
-    """
-    y, v = network.admittance, voltage
-    current = y @ v
-    dv, di, dn = sp.diags_array(v), sp.diags_array(current), sp.diags_array(v / np.abs(v))
-    by_angle = 1j * dv @ (di - y @ dv).conj()
-    by_magnitude = dv @ (y @ dn).conj() + di.conj() @ dn
-    moving, pq = np.concatenate([network.pv, network.pq]), network.pq
-    by_angle, by_magnitude = sp.csr_array(by_angle), sp.csr_array(by_magnitude)
-    return sp.csc_array(
-        sp.block_array(
-            [
-                [by_angle[moving][:, moving].real, by_magnitude[moving][:, pq].real],
-                [by_angle[pq][:, moving].imag, by_magnitude[pq][:, pq].imag],
-            ]
-        )
-    )
-
-
 def solve(
     network: Network,
     injections: Injections,
     *,
-    start: Complex | None = None,
     tol: float = 1e-8,
     max_iterations: int = 20,
     threads: int = 1,
+    powers: bool = False,
+    loading: bool = False,
 ) -> BatchSolution:
-    """Solve every row by Newton's method; a row that fails never touches another.
+    """Solve every row from the topology's nominal point; a row that fails never touches another.
+
+    Chord steps first, then full Newton, then damped Newton for the rows that need it (`engine`).
 
     Args:
         network: the topology.
         injections: demands, R rows.
-        start: (B,) starting voltages; by default the nominal solution of the topology.
-        tol: largest allowed mismatch, p.u.
+        tol: largest allowed mismatch, p.u.; 1e-10 can be reached on well-scaled grids.
         max_iterations: Newton steps before a row is given up.
-        threads: worker threads over blocks of rows; results do not depend on it.
+        threads: worker threads over blocks of rows; results don't depend on it.
+        powers: return branch powers.
+        loading: return branch loading.
+
+    Raises:
+        ScenarioError: arrays whose shape does not fit the network.
     """
-    rows, buses = injections.num_rows, network.num_buses
-    voltage = np.full((rows, buses), np.nan, complex)
-    status = np.full(rows, RowStatus.NOT_RUN)
-    iterations = np.zeros(rows, np.int64)
-    worst = np.full(rows, np.nan)
-    reason = ""
-    cut_off = network.cut_off_buses()
-    if len(cut_off):
-        status[:] = RowStatus.ISLANDED
-        reason = "cut off: " + ", ".join(network.bus_labels[b] for b in cut_off)
-    else:
-        if start is None:
-            start = nominal(network, tol=tol).voltage[0]
-        for row in range(rows):
-            demand = injections.load_power[row]
-            if not np.isfinite(demand).all() or not np.isfinite(start).all():
-                continue
-            voltage[row], status[row], iterations[row], worst[row] = _newton(
-                network, start, demand, tol, max_iterations
+    load_p, load_q = _demands(network, injections)
+    islanded = _islanded(network, len(load_p))
+    if islanded is not None:
+        return islanded
+    engine = Engine.of(network)
+    topology = topology_of(network)
+    rows = engine.solve(
+        topology, load_p, load_q, removed=_removed(network), tol=tol, max_steps=max_iterations,
+        threads=threads, powers=powers, loading=loading,
+    )  # fmt: skip
+    solution = BatchSolution(
+        network=network,
+        voltage=rows.voltage.view(np.complex128),
+        status=_statuses(rows.worst, rows.lowest, rows.growth, tol),
+        iterations=rows.steps,
+        mismatch=rows.worst,
+        powers=rows.powers.reshape(len(load_p), -1, 4) if powers else None,
+        loading=rows.loading if loading else None,
+    )
+    return _finish(solution, injections, rows.growth != 0, topology, tol, max_iterations)
+
+
+def nominal(network: Network, *, tol: float = 1e-8) -> BatchSolution:
+    """The topology at nominal demand, one row; from the source's start for the grid as read."""
+    islanded = _islanded(network, 1)
+    return islanded if islanded is not None else solve(network, nominal_loads(network), tol=tol)
+
+
+def topology_of(network: Network) -> Topology:
+    """The prepared topology of a network, solved and factored once."""
+    if network not in _TOPOLOGIES:
+        prepare([network])
+    return _TOPOLOGIES[network]
+
+
+def prepare(networks: list[Network]) -> None:
+    """Solve and factor the nominal points of outages of one grid together, which is faster."""
+    new = [n for n in networks if n not in _TOPOLOGIES]
+    if not new:
+        return
+    engine = Engine.of(new[0])
+    for network, topology in zip(new, engine.prepare([_removed(n) for n in new]), strict=True):
+        _TOPOLOGIES[network] = topology
+
+
+_TOPOLOGIES: "weakref.WeakKeyDictionary[Network, Topology]" = weakref.WeakKeyDictionary()
+
+
+def _removed(network: Network) -> tuple[int, ...]:
+    """Branches that this network lacks and its root has."""
+    if network.base is None:
+        return ()
+    return tuple(
+        np.flatnonzero(network.root.branch_in_service & ~network.branch_in_service).tolist()
+    )
+
+
+def _demands(network: Network, injections: Injections) -> tuple[Real, Real]:
+    expected = (len(injections.load_p), network.num_loads)
+    for name, demand in (("load_p", injections.load_p), ("load_q", injections.load_q)):
+        if demand.shape != expected:
+            raise ScenarioError(
+                f"{name} has shape {demand.shape}; {network.name} needs (rows, {network.num_loads})"
             )
-        voltage[status != RowStatus.SOLVED] = np.nan
-    return BatchSolution(network=network, voltage=voltage, status=status, iterations=iterations,
-                         mismatch=worst, reason=reason)
+    return (
+        np.ascontiguousarray(injections.load_p, np.float64),
+        np.ascontiguousarray(injections.load_q, np.float64),
+    )
 
 
-def nominal(network: Network, *, tol: float = 1e-10) -> BatchSolution:
-    """The topology at nominal demand, one row, from the source's own starting point."""
-    start = network.v_start if network.base is None else nominal(network.base).voltage[0]
-    if not np.isfinite(start).all():
-        start = network.v_start
-    return solve(network, nominal_loads(network), start=start, tol=tol)
+def _islanded(network: Network, rows: int) -> BatchSolution | None:
+    """All rows islanded, if the outage cuts buses off."""
+    gone = cut_off(network)
+    if not gone.any():
+        return None
+    labels = [network.bus_labels[b] for b in np.flatnonzero(gone)]
+    shown = ", ".join(labels[:5]) + (f" and {len(labels) - 5} more" if len(labels) > 5 else "")
+    return BatchSolution(
+        network=network,
+        voltage=np.full((rows, network.num_buses), np.nan, complex),
+        status=np.full(rows, RowStatus.ISLANDED, np.int64),
+        iterations=np.zeros(rows, np.int64),
+        mismatch=np.full(rows, np.nan),
+        reason=f"cut off from every slack bus: {shown}",
+    )
 
 
-def _newton(network, start, demand, tol, max_iterations):
-    v = start.copy()
-    moving, pq, n = np.concatenate([network.pv, network.pq]), network.pq, len(network.pv) + len(network.pq)
-    for it in range(max_iterations + 1):
-        off = specified_mismatch(network, v, demand)
-        worst = float(max(np.abs(off.real).max(), np.abs(off.imag).max()))
-        if worst <= tol:
-            return v, RowStatus.SOLVED, it, worst
-        if not np.isfinite(worst) or it == max_iterations:
-            break
-        try:
-            step = splu(jacobian(network, v)).solve(np.concatenate([off[moving].real, off[pq].imag]))
-        except RuntimeError:
-            return v, RowStatus.SINGULAR, it, worst
-        angle, magnitude = np.angle(v), np.abs(v)
-        angle[moving] -= step[:n]
-        magnitude[pq] -= step[n:]
-        v = magnitude * np.exp(1j * angle)
-    return v, RowStatus.NO_CONVERGENCE, it, worst
+def cut_off(network: Network) -> Bool:
+    """(B,) buses without a path to a slack bus; quick, for use before every solve."""
+    return unreachable(
+        network.branch_from, network.branch_to, network.branch_in_service,
+        network.bus_kind == BusKind.SLACK,
+    )  # fmt: skip
+
+
+def _statuses(worst: Real, lowest: Real, growth: Real, tol: float) -> Int:
+    status = np.full(len(worst), RowStatus.SOLVED, np.int64)
+    status[lowest < IMPLAUSIBLE_BELOW**2] = RowStatus.IMPLAUSIBLE
+    failed = ~(worst <= tol)
+    status[failed] = RowStatus.NO_CONVERGENCE
+    status[failed & ~np.isfinite(growth)] = RowStatus.SINGULAR
+    return status
+
+
+def _finish(
+    solution: BatchSolution, injections: Injections, by_newton: Bool, topology: Topology,
+    tol: float, max_iterations: int,
+) -> BatchSolution:  # fmt: skip
+    """Rows not run, rows for the pivoting factorisation, and NaN in every row that failed."""
+    reason = ""
+    status, voltage = solution.status, solution.voltage
+    failed = status != RowStatus.SOLVED
+    if not failed.any() and not by_newton.any():
+        return solution
+    unfit = failed & ~np.isfinite(injections.load_power).all(1)
+    if unfit.any():
+        status[unfit] = RowStatus.NOT_RUN
+        reason = f"{unfit.sum()} rows have a load that is not a finite number"
+    left = np.flatnonzero((status == RowStatus.NO_CONVERGENCE) | (status == RowStatus.SINGULAR))
+    for row in left if not topology.trusted else []:
+        found = pivoting_newton(
+            solution.network, topology.point.voltage.view(np.complex128),
+            injections.load_power[row], tol, max_iterations,
+        )  # fmt: skip
+        voltage[row], solution.mismatch[row] = found.voltage, found.worst
+        solution.iterations[row] += found.steps
+        if found.worst <= tol:
+            low = np.abs(found.voltage[solution.network.pq]).min(initial=1.0) < IMPLAUSIBLE_BELOW
+            status[row] = RowStatus.IMPLAUSIBLE if low else RowStatus.SOLVED
+    late = np.flatnonzero(by_newton)
+    if solution.powers is not None:
+        solution.powers[late] = branch_powers(solution.network, voltage[late])
+    if solution.loading is not None:
+        solution.loading[late] = branch_loading(solution.network, voltage[late])
+    failed = status != RowStatus.SOLVED
+    for values in (voltage, solution.powers, solution.loading):
+        if values is not None and failed.any():
+            values[failed] = np.nan
+    return replace(solution, reason=reason)

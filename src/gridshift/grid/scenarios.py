@@ -38,7 +38,9 @@ class Injections:
         return Injections(load_p=self.load_p[which], load_q=self.load_q[which])
 
 
-def stream(case: str, role: str, *, outage: str = "", draw: int = 0, seed: int = 0) -> np.random.Generator:
+def stream(
+    case: str, role: str, *, outage: str = "", draw: int = 0, seed: int = 0
+) -> np.random.Generator:
     """A random generator that belongs to a name: the same name always gives the same numbers.
 
     Args:
@@ -77,7 +79,9 @@ def sample_loads(
         ScenarioError: a spread that is negative or not finite, or fewer than one row.
     """
     if not np.isfinite(spread) or spread < 0:
-        raise ScenarioError(f"spread {spread} must be a finite number of at least 0, for instance 0.2")
+        raise ScenarioError(
+            f"spread {spread} must be a finite number of at least 0, for instance 0.2"
+        )
     if num_rows < 1:
         raise ScenarioError(f"{num_rows} scenarios asked for; at least 1 is needed")
     width = np.full(num_rows, float(spread))

@@ -6,8 +6,8 @@ import numpy as np
 
 from gridshift.adapt.layout import Layout
 from gridshift.arrays import Complex, Real
+from gridshift.grid.equations import worst_mismatch
 from gridshift.grid.network import Network
-from gridshift.grid.powerflow import worst_mismatch
 
 QUANTITIES = ("overall", "p_slack", "q_gen", "v", "theta", "theta_deg")
 """Keys of `mean_absolute_errors`."""

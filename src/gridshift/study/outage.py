@@ -11,8 +11,9 @@ from gridshift.adapt.layout import Layout
 from gridshift.arrays import Complex, Int, Real
 from gridshift.errors import GridshiftError
 from gridshift.grid.contingency import Assessment, Outage, assess, outage_text
+from gridshift.grid.equations import worst_mismatch
 from gridshift.grid.network import Network
-from gridshift.grid.powerflow import RowStatus, solve, worst_mismatch
+from gridshift.grid.powerflow import RowStatus, solve
 from gridshift.grid.scenarios import Injections, sample_loads, stream
 from gridshift.study.metrics import mean_absolute_errors, summarise
 from gridshift.study.risk import (
@@ -98,7 +99,7 @@ def _without_supply(setting: Setting, found: Assessment, clock: "Clock") -> dict
     if found.status != RowStatus.ISLANDED:
         loads = setting.drawn("holdout", outage_text(found.outage), setting.config.num_holdout)
         with clock("holdout"):
-            solution = solve(found.network, loads, start=setting.voltage)
+            solution = solve(found.network, loads)
         row["unsolved"] = float(1 - solution.solved.mean())
         row["num_solves"] = len(solution.solved)
         demand = setting.network.load_power.real.sum() * setting.network.base_mva
@@ -112,7 +113,7 @@ def _solved(setting: Setting, found: Assessment, clock: "Clock") -> dict[str, An
     solved, worst = 0, []
     for rows in _blocks(setting.loads.num_rows):
         with clock("predict"):
-            solution = solve(found.network, setting.loads.rows(rows), start=found.voltage)
+            solution = solve(found.network, setting.loads.rows(rows))
         solved += int(solution.solved.sum())
         worst.append(solution.mismatch[solution.solved])
         with clock("risk"):
@@ -137,11 +138,11 @@ def _adapted(setting: Setting, found: Assessment, clock: "Clock") -> dict[str, A
     if "solved cases" in method.needs:
         with clock("data"):
             loads = setting.drawn("context", name, config.num_context)
-            data = generate(left, loads, min_rows=0, start=found.voltage)
+            data = generate(left, loads, min_rows=0)
         context, failed = Context.of(data), data.num_solves - len(data)
     with clock("holdout"):
         loads = setting.drawn("holdout", name, config.num_holdout)
-        holdout = generate(left, loads, min_rows=0, start=found.voltage)
+        holdout = generate(left, loads, min_rows=0)
     tried = context.num_solves + holdout.num_solves
     unsolved = (failed + holdout.num_solves - len(holdout)) / tried
     solves = {"num_solves": tried, "num_context": len(context.x)}
@@ -225,14 +226,14 @@ class _Counter:
         }
 
 
-def _arrays(risk: Risk) -> dict[str, list[float]]:
+def _arrays(risk: Risk) -> dict[str, Real]:
     return {
-        "bus_under": risk.under_probability.tolist(),
-        "bus_over": risk.over_probability.tolist(),
-        "bus_violation": risk.voltage_violation.tolist(),
-        "branch_overload_probability": risk.overload_probability.tolist(),
-        "branch_overload": risk.overload.tolist(),
-        "branch_loading": risk.loading.tolist(),
+        "bus_under": risk.under_probability,
+        "bus_over": risk.over_probability,
+        "bus_violation": risk.voltage_violation,
+        "branch_overload_probability": risk.overload_probability,
+        "branch_overload": risk.overload,
+        "branch_loading": risk.loading,
     }
 
 

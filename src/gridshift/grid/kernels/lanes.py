@@ -11,8 +11,10 @@ the same functions on numpy arrays of shape (W,); tests run the kernels' source 
 """
 
 import operator
+import os
 
 import numpy as np
+from llvmlite import binding as llvm
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
@@ -120,8 +122,10 @@ for _base in (types.float64, types.float32):
             def _binary(_context, builder, _sig, args, name=_name):
                 return getattr(builder, name)(args[0], args[1])
 
-            infer_global(_op)(
-                type("_Template", (ConcreteTemplate,), {"cases": [signature(_v, _v, _v)], "key": _op})
+            infer_global(_op)(  # pyright: ignore[reportOptionalCall]
+                type(
+                    "_Template", (ConcreteTemplate,), {"cases": [signature(_v, _v, _v)], "key": _op}
+                )
             )
 
 
@@ -242,10 +246,15 @@ def square_root(_typing, a):
 
 @intrinsic
 def larger(_typing, a, b):
-    """Per lane the larger; a NaN in a wins, so that a running maximum never hides it."""
+    """Per lane the larger of the two, NaN if either is: a running maximum never hides one."""
 
     def generate(context, builder, sig, args):
-        return builder.select(builder.fcmp_unordered(">", args[0], args[1]), args[0], args[1])
+        first, second = args
+        keep = builder.or_(
+            builder.fcmp_unordered(">", first, second), builder.fcmp_unordered("uno", first, first)
+        )
+        keep = builder.and_(keep, builder.fcmp_ordered("ord", second, second))
+        return builder.select(keep, first, second)
 
     return a(a, a), generate
 
@@ -300,3 +309,15 @@ def transpose_tile(_typing, source, at, source_stride, target, to, target_stride
 
     size = types.intp
     return types.void(source, size, size, target, size, size), generate
+
+
+def vector_bits() -> int:
+    """Width of the widest vector registers that compiled code may use here: 512, 256 or 128."""
+    name = (os.environ.get("NUMBA_CPU_NAME") or "").lower()
+    if name:
+        by_name = {"haswell": 256, "znver3": 256, "skylake-avx512": 512, "znver4": 512}
+        return by_name.get(name, 128)
+    features = llvm.get_host_cpu_features()
+    if features.get("avx512f") and features.get("avx512vl"):
+        return 512
+    return 256 if features.get("avx2") else 128

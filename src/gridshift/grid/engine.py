@@ -1,0 +1,602 @@
+"""The engine: plans, workspaces, strategy and threads around the kernels, on plain arrays.
+
+Rows are solved by chord steps from the topology's nominal point; rows that contract too slowly go
+to full Newton, rows that fail there to damped Newton, and where elimination without row exchanges
+is not to be trusted, to a pivoting factorisation. Everything that depends on the grid alone is done
+once, everything that depends on the topology once per topology.
+"""
+
+import os
+import weakref
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from gridshift.arrays import Bool, Int, Real
+from gridshift.grid.kernels.chord import chord
+from gridshift.grid.kernels.lanes import Lanes, vector_bits
+from gridshift.grid.kernels.newton import newton_rows, newton_topologies
+from gridshift.grid.network import Network
+from gridshift.grid.program import compile_plan
+
+NEWTON_LANES = 8
+CHORD_STEPS = 12
+"""Chord steps before a row goes to full Newton."""
+ACCELERATE_FROM = 2
+"""Chord step from which Anderson's acceleration is on; the measurement is in docs/engine.md."""
+NEAR = 1e-2
+"""Mismatch, p.u., below which Newton goes on from where the chord steps have led."""
+UNTRUSTED_GROWTH = 1e8
+"""Multiplier in the elimination above which a topology is left to a pivoting factorisation."""
+LARGE_GRID = 2000
+"""Buses from which fewer lanes are faster, because the state no longer fits the cache."""
+
+
+def chord_lanes(num_buses: int) -> int:
+    """Lanes of the chord kernel on this processor; GRIDSHIFT_LANES overrides."""
+    if given := os.environ.get("GRIDSHIFT_LANES"):
+        return int(given)
+    registers = {512: 32, 256: 16}.get(vector_bits(), 8)
+    return registers // 2 if num_buses > LARGE_GRID else registers
+
+
+class Point(NamedTuple):
+    """A topology's nominal point as the chord kernel reads it."""
+
+    admittance: Real
+    voltage: Real
+    power: Real
+    lower: np.ndarray
+    diagonal: np.ndarray
+    upper: np.ndarray
+
+
+class Branches(NamedTuple):
+    """Branches of one topology as the flow kernels read them."""
+
+    bus: Int
+    admittance: Real
+    inverse_square: Real
+    by_power: np.ndarray
+
+
+class Topologies(NamedTuple):
+    """Nominal points of T topologies, one row each."""
+
+    voltage: Real
+    worst: Real
+    steps: Int
+    lowest: Real
+    growth: Real
+    factors: Real
+    admittance: Real
+    power: Real
+
+
+class Rows(NamedTuple):
+    """Results of R rows: voltages as (R, 2 B) real and imaginary parts, and how they came about."""
+
+    voltage: Real
+    worst: Real
+    steps: Int
+    lowest: Real
+    """Smallest squared voltage magnitude over PQ buses."""
+    growth: Real
+    """Largest multiplier of the last full factorisation, 0 where none was needed."""
+    powers: Real
+    """(R, 4 E) or empty."""
+    loading: Real
+    """(R, E) or empty."""
+
+
+class ChordWork(NamedTuple):
+    """Workspace of one block of chord lanes."""
+
+    voltage: Real
+    power: Real
+    residual: np.ndarray
+    plain: np.ndarray
+    taken: np.ndarray
+    worst: Real
+    active: Real
+    steps: Int
+    tile: Real
+
+
+class NewtonWork(NamedTuple):
+    """Workspace of one block of Newton lanes."""
+
+    voltage: Real
+    start: Real
+    power: Real
+    residual: Real
+    step: Real
+    admittance: Real
+    factors: Real
+    lower: Real
+    diagonal: Real
+    upper: Real
+    worst: Real
+    active: Real
+    share: Real
+    before: Real
+    after: Real
+    growth: Real
+    steps: Int
+
+
+@dataclass(frozen=True, eq=False)
+class Topology:
+    """One topology, ready to solve rows: its nominal point, and whether that is a solution."""
+
+    point: Point
+    worst: float
+    steps: int
+    lowest: float
+    growth: float
+
+    def solved(self, tol: float = 1e-8) -> bool:
+        return self.worst <= tol
+
+    @property
+    def trusted(self) -> bool:
+        """Whether elimination without row exchanges was numerically safe."""
+        return self.growth <= UNTRUSTED_GROWTH
+
+
+class Engine:
+    """Solver of one grid and all its outages; get it with `Engine.of`."""
+
+    @classmethod
+    def of(cls, network: Network) -> "Engine":
+        """The engine of the grid that this network is, or is an outage of."""
+        root = network.root
+        if root not in _ENGINES:
+            _ENGINES[root] = cls(root)
+        return _ENGINES[root]
+
+    def __init__(self, root: Network):
+        self.plan = compile_plan(root)
+        self.num_buses, self.num_loads = root.num_buses, root.num_loads
+        self.num_branches = root.num_branches
+        self.lanes = Lanes(chord_lanes(root.num_buses))
+        self.solving = Lanes(self.lanes.width, "float32")
+        self.newton_lanes = Lanes(NEWTON_LANES)
+        self.load_bus = root.load_bus.astype(np.int32)
+        self.scheduled = _interleaved(root.scheduled)
+        self.nominal_power = _interleaved(root.injected(root.load_power))
+        self.set_point = np.nan_to_num(root.bus_v_set, nan=1.0)
+        self.source_start = _interleaved(root.v_start)
+        self.branch_bus = np.stack([root.branch_from, root.branch_to], 1).ravel()
+        self.inverse_square = 1.0 / np.square(root.branch_rating.ravel())
+        self.branch_y = np.where(root.branch_in_service[:, None], root.branch_y, 0)
+        self.by_power = np.array([root.rating_kind == "power"])
+        self._chord_spare: list[ChordWork] = []
+        self._newton_spare: list[NewtonWork] = []
+        self.base = self.prepare([()], start=self.source_start)[0]
+
+    def prepare(
+        self, removed: Sequence[tuple[int, ...]], *, start: Real | None = None, tol: float = 1e-10
+    ) -> list[Topology]:
+        """Nominal point and factors of topologies, each given by the branches it lacks."""
+        out = self.nominal(removed, start=start, tol=tol, keep=True)
+        return [self._topology(out, t) for t in range(len(removed))]
+
+    def nominal(
+        self,
+        removed: Sequence[tuple[int, ...]],
+        *,
+        start: Real | None = None,
+        tol: float = 1e-10,
+        max_steps: int = 20,
+        keep: bool = False,
+        threads: int = 1,
+    ) -> Topologies:
+        """Solve each topology at nominal demand, topologies side by side in lanes.
+
+        Args:
+            removed: branches that each topology lacks.
+            start: (2 B,) start of all; the base case's nominal point by default.
+            keep: write factors and admittances as well, for solving rows.
+        """
+        if start is None:
+            start = self.base.point.voltage if self.base.solved() else self.source_start
+
+        def run(which: Int, *, damped: bool) -> Topologies:
+            out = self._topologies(len(which), keep)
+            parts = [removed[t] for t in which]
+            ptr = np.concatenate([[0], np.cumsum([len(p) for p in parts])]).astype(np.int64)
+            branch = np.array([b for p in parts for b in p], np.int64)
+            kernel = partial(
+                newton_topologies, self.newton_lanes, self.plan.program, self.plan.num_pv, ptr,
+                branch, self.nominal_power, start, self.set_point, damped, tol, max_steps, keep,
+            )  # fmt: skip
+            self._newton(kernel, out, len(which), threads)
+            return out
+
+        out = run(np.arange(len(removed)), damped=False)
+        failed = np.flatnonzero(~(out.worst <= tol))
+        if len(failed):
+            again = run(failed, damped=True)
+            saved = again.worst <= tol
+            for whole, part in zip(out, again, strict=True):
+                if len(whole):
+                    whole[failed[saved]] = part[saved]
+        return out
+
+    def solve(
+        self,
+        topology: Topology,
+        load_p: Real,
+        load_q: Real,
+        *,
+        removed: tuple[int, ...] = (),
+        tol: float = 1e-8,
+        max_steps: int = 20,
+        threads: int = 1,
+        powers: bool = False,
+        loading: bool = False,
+    ) -> Rows:
+        """Solve R rows of one topology; `Rows.worst` tells which are solved."""
+        rows = len(load_p)
+        out = Rows(
+            np.empty((rows, 2 * self.num_buses)),
+            np.full(rows, np.inf),
+            np.zeros(rows, np.int64),
+            np.zeros(rows),
+            np.zeros(rows),
+            np.empty((rows if powers else 0, 4 * self.num_branches)),
+            np.empty((rows if loading else 0, self.num_branches)),
+        )
+        shared = (self.plan.program, self.plan.num_pv, topology.point)
+        injected = (self.load_bus, self.scheduled, self.set_point)
+        if topology.solved(tol) and topology.trusted:
+            branches = self._branches(removed)
+            kernel = partial(chord, self.lanes, self.solving, *shared, *injected, branches, load_p,
+                             load_q, tol, CHORD_STEPS, ACCELERATE_FROM)  # fmt: skip
+            self._chord(kernel, out, rows, threads)
+        if (out.worst <= tol).all():
+            return out
+        finite: Bool = np.isfinite(load_p).all(1) & np.isfinite(load_q).all(1)
+
+        def newton(near: float, *, damped: bool) -> None:
+            left = np.flatnonzero(~(out.worst <= tol) & (out.worst < near if near else True))
+            left = left[finite[left]]
+            if len(left):
+                # rows that behave alike share a block, so that a hopeless one keeps few waiting
+                left = left[np.argsort(out.worst[left], kind="stable")]
+                kernel = partial(newton_rows, self.newton_lanes, *shared, *injected, load_p, load_q,
+                                 left, near, damped, tol, max_steps)  # fmt: skip
+                self._newton(kernel, out, len(left), threads)
+
+        newton(NEAR, damped=False)
+        newton(0.0, damped=False)
+        newton(0.0, damped=True)
+        return out
+
+    def _chord(self, kernel: Callable, out: Rows, rows: int, threads: int) -> None:
+        self._share(kernel, out, -(-rows // self.lanes.width), threads, self._chord_spare,
+                    self._chord_work)  # fmt: skip
+
+    def _newton(self, kernel: Callable, out, rows: int, threads: int) -> None:
+        self._share(kernel, out, -(-rows // NEWTON_LANES), threads, self._newton_spare,
+                    self._newton_work)  # fmt: skip
+
+    def _share(self, kernel, out, blocks: int, threads: int, spare: list, new: Callable) -> None:
+        """Run a kernel over all blocks, in pieces on several threads if asked for."""
+
+        def run(piece: tuple[int, int]) -> None:
+            work = spare.pop() if spare else new()
+            kernel(work, out, *piece)
+            spare.append(work)
+
+        if threads <= 1 or blocks <= 1:
+            return run((0, blocks))
+        size = max(1, blocks // (8 * threads))
+        pieces = [(b, min(b + size, blocks)) for b in range(0, blocks, size)]
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(run, pieces))
+        return None
+
+    def _branches(self, removed: tuple[int, ...]) -> Branches:
+        y = _interleaved(self.branch_y).reshape(-1, 8)
+        y[list(removed)] = 0
+        return Branches(self.branch_bus, y.ravel(), self.inverse_square, self.by_power)
+
+    def _topology(self, out: Topologies, t: int) -> Topology:
+        a = self.plan.num_lower
+        b = a + self.plan.num_diagonal
+        factors = out.factors[t].astype(self.solving.dtype)
+        point = Point(
+            out.admittance[t], out.voltage[t], out.power[t], factors[:a], factors[a:b], factors[b:]
+        )
+        return Topology(
+            point,
+            float(out.worst[t]),
+            int(out.steps[t]),
+            float(out.lowest[t]),
+            float(out.growth[t]),
+        )
+
+    def _topologies(self, count: int, keep: bool) -> Topologies:
+        kept, entries = (count if keep else 0), 2 * self.plan.num_entries
+        return Topologies(
+            np.empty((count, 2 * self.num_buses)),
+            np.full(count, np.inf),
+            np.zeros(count, np.int64),
+            np.zeros(count),
+            np.zeros(count),
+            np.empty((kept, self.plan.num_factors)),
+            np.empty((kept, entries)),
+            np.empty((kept, 2 * self.num_buses)),
+        )
+
+    def _chord_work(self) -> ChordWork:
+        w = self.lanes.width
+        state, unknowns = 2 * self.num_buses * w, self.plan.num_unknowns * w
+        return ChordWork(
+            voltage=_aligned(state),
+            power=_aligned(state),
+            residual=_aligned(unknowns, self.solving.dtype),
+            plain=_aligned(unknowns, self.solving.dtype),
+            taken=_aligned(unknowns, self.solving.dtype),
+            worst=_aligned(w),
+            active=_aligned(w),
+            steps=np.zeros(w, np.int64),
+            tile=_aligned(max(self.num_loads, 4 * self.num_branches) * w),
+        )
+
+    def _newton_work(self) -> NewtonWork:
+        w, plan = NEWTON_LANES, self.plan
+        state, unknowns = 2 * self.num_buses * w, plan.num_unknowns * w
+        factors = _aligned((plan.num_factors, w))
+        a, b = plan.num_lower, plan.num_lower + plan.num_diagonal
+        return NewtonWork(
+            voltage=_aligned(state),
+            start=_aligned(state),
+            power=_aligned(state),
+            residual=_aligned(unknowns),
+            step=_aligned(unknowns),
+            admittance=_aligned((2 * plan.num_entries, w)),
+            factors=factors,
+            lower=factors[:a],
+            diagonal=factors[a:b],
+            upper=factors[b:],
+            worst=_aligned(w),
+            active=_aligned(w),
+            share=_aligned(w),
+            before=_aligned(w),
+            after=_aligned(w),
+            growth=_aligned(w),
+            steps=np.zeros(w, np.int64),
+        )
+
+
+_ENGINES:
+            _ENGINES[root] = cls(root)
+        return _ENGINES[root]
+
+    def __init__(self, root: Network):
+        self.plan = compile_plan(root)
+        self.num_buses, self.num_loads = root.num_buses, root.num_loads
+        self.num_branches = root.num_branches
+        self.lanes = Lanes(chord_lanes(root.num_buses))
+        self.solving = Lanes(self.lanes.width, "float32")
+        self.newton_lanes = Lanes(NEWTON_LANES)
+        self.load_bus = root.load_bus.astype(np.int32)
+        self.scheduled = _interleaved(root.scheduled)
+        self.nominal_power = _interleaved(root.injected(root.load_power))
+        self.set_point = np.nan_to_num(root.bus_v_set, nan=1.0)
+        self.source_start = _interleaved(root.v_start)
+        self.branch_bus = np.stack([root.branch_from, root.branch_to], 1).ravel()
+        self.inverse_square = 1.0 / np.square(root.branch_rating.ravel())
+        self.branch_y = np.where(root.branch_in_service[:, None], root.branch_y, 0)
+        self.by_power = np.array([root.rating_kind == "power"])
+        self._chord_spare: list[ChordWork] = []
+        self._newton_spare: list[NewtonWork] = []
+        self.base = self.prepare([()], start=self.source_start)[0]
+
+    def prepare(
+        self, removed: Sequence[tuple[int, ...]], *, start: Real | None = None, tol: float = 1e-10
+    ) -> list[Topology]:
+        """Nominal point and factors of topologies, each given by the branches it lacks."""
+        out = self.nominal(removed, start=start, tol=tol, keep=True)
+        return [self._topology(out, t) for t in range(len(removed))]
+
+    def nominal(
+        self,
+        removed: Sequence[tuple[int, ...]],
+        *,
+        start: Real | None = None,
+        tol: float = 1e-10,
+        max_steps: int = 20,
+        keep: bool = False,
+        threads: int = 1,
+    ) -> Topologies:
+        """Solve each topology at nominal demand, topologies side by side in lanes.
+
+        Args:
+            removed: branches that each topology lacks.
+            start: (2 B,) start of all; the base case's nominal point by default.
+            keep: write factors and admittances as well, for solving rows.
+        """
+        if start is None:
+            start = self.base.point.voltage if self.base.solved() else self.source_start
+
+        def run(which: Int, *, damped: bool) -> Topologies:
+            out = self._topologies(len(which), keep)
+            parts = [removed[t] for t in which]
+            ptr = np.concatenate([[0], np.cumsum([len(p) for p in parts])]).astype(np.int64)
+            branch = np.array([b for p in parts for b in p], np.int64)
+            kernel = partial(
+                newton_topologies, self.newton_lanes, self.plan.program, self.plan.num_pv, ptr,
+                branch, self.nominal_power, start, self.set_point, damped, tol, max_steps, keep,
+            )  # fmt: skip
+            self._newton(kernel, out, len(which), threads)
+            return out
+
+        out = run(np.arange(len(removed)), damped=False)
+        failed = np.flatnonzero(~(out.worst <= tol))
+        if len(failed):
+            again = run(failed, damped=True)
+            saved = again.worst <= tol
+            for whole, part in zip(out, again, strict=True):
+                if len(whole):
+                    whole[failed[saved]] = part[saved]
+        return out
+
+    def solve(
+        self,
+        topology: Topology,
+        load_p: Real,
+        load_q: Real,
+        *,
+        removed: tuple[int, ...] = (),
+        tol: float = 1e-8,
+        max_steps: int = 20,
+        threads: int = 1,
+        powers: bool = False,
+        loading: bool = False,
+    ) -> Rows:
+        """Solve R rows of one topology; `Rows.worst` tells which are solved."""
+        rows = len(load_p)
+        out = Rows(
+            np.empty((rows, 2 * self.num_buses)),
+            np.full(rows, np.inf),
+            np.zeros(rows, np.int64),
+            np.zeros(rows),
+            np.zeros(rows),
+            np.empty((rows if powers else 0, 4 * self.num_branches)),
+            np.empty((rows if loading else 0, self.num_branches)),
+        )
+        shared = (self.plan.program, self.plan.num_pv, topology.point)
+        injected = (self.load_bus, self.scheduled, self.set_point)
+        if topology.solved(tol) and topology.trusted:
+            branches = self._branches(removed)
+            kernel = partial(chord, self.lanes, self.solving, *shared, *injected, branches, load_p,
+                             load_q, tol, CHORD_STEPS, ACCELERATE_FROM)  # fmt: skip
+            self._chord(kernel, out, rows, threads)
+        if (out.worst <= tol).all():
+            return out
+        finite: Bool = np.isfinite(load_p).all(1) & np.isfinite(load_q).all(1)
+
+        def newton(near: float, *, damped: bool) -> None:
+            left = np.flatnonzero(~(out.worst <= tol) & (out.worst < near if near else True))
+            left = left[finite[left]]
+            if len(left):
+                # rows that behave alike share a block, so that a hopeless one keeps few waiting
+                left = left[np.argsort(out.worst[left], kind="stable")]
+                kernel = partial(newton_rows, self.newton_lanes, *shared, *injected, load_p, load_q,
+                                 left, near, damped, tol, max_steps)  # fmt: skip
+                self._newton(kernel, out, len(left), threads)
+
+        newton(NEAR, damped=False)
+        newton(0.0, damped=False)
+        newton(0.0, damped=True)
+        return out
+
+    def _chord(self, kernel: Callable, out: Rows, rows: int, threads: int) -> None:
+        self._share(kernel, out, -(-rows // self.lanes.width), threads, self._chord_spare,
+                    self._chord_work)  # fmt: skip
+
+    def _newton(self, kernel: Callable, out, rows: int, threads: int) -> None:
+        self._share(kernel, out, -(-rows // NEWTON_LANES), threads, self._newton_spare,
+                    self._newton_work)  # fmt: skip
+
+    def _share(self, kernel, out, blocks: int, threads: int, spare: list, new: Callable) -> None:
+        """Run a kernel over all blocks, in pieces on several threads if asked for."""
+
+        def run(piece: tuple[int, int]) -> None:
+            work = spare.pop() if spare else new()
+            kernel(work, out, *piece)
+            spare.append(work)
+
+        if threads <= 1 or blocks <= 1:
+            return run((0, blocks))
+        size = max(1, blocks // (8 * threads))
+        pieces = [(b, min(b + size, blocks)) for b in range(0, blocks, size)]
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(run, pieces))
+        return None
+
+    def _branches(self, removed: tuple[int, ...]) -> Branches:
+        y = _interleaved(self.branch_y).reshape(-1, 8)
+        y[list(removed)] = 0
+        return Branches(self.branch_bus, y.ravel(), self.inverse_square, self.by_power)
+
+    def _topology(self, out: Topologies, t: int) -> Topology:
+        a = self.plan.num_lower
+        b = a + self.plan.num_diagonal
+        factors = out.factors[t].astype(self.solving.dtype)
+        point = Point(
+            out.admittance[t], out.voltage[t], out.power[t], factors[:a], factors[a:b], factors[b:]
+        )
+        return Topology(
+            point,
+            float(out.worst[t]),
+            int(out.steps[t]),
+            float(out.lowest[t]),
+            float(out.growth[t]),
+        )
+
+    def _topologies(self, count: int, keep: bool) -> Topologies:
+        kept, entries = (count if keep else 0), 2 * self.plan.num_entries
+        return Topologies(
+            np.empty((count, 2 * self.num_buses)),
+            np.full(count, np.inf),
+            np.zeros(count, np.int64),
+            np.zeros(count),
+            np.zeros(count),
+            np.empty((kept, self.plan.num_factors)),
+            np.empty((kept, entries)),
+            np.empty((kept, 2 * self.num_buses)),
+        )
+
+    def _chord_work(self) -> ChordWork:
+        w, state = self.lanes.width, 2 * self.num_buses * self.lanes.width
+        unknowns = self.plan.num_unknowns * w
+        return ChordWork(
+            *(_aligned(state) for _ in range(2)),
+            *(_aligned(unknowns, self.solving.dtype) for _ in range(3)),
+            _aligned(w),
+            _aligned(w),
+            np.zeros(w, np.int64),
+            _aligned(max(self.num_loads, 4 * self.num_branches) * w),
+        )
+
+    def _newton_work(self) -> NewtonWork:
+        w, plan = NEWTON_LANES, self.plan
+        state, unknowns = 2 * self.num_buses * w, plan.num_unknowns * w
+        factors = _aligned((plan.num_factors, w))
+        a, b = plan.num_lower, plan.num_lower + plan.num_diagonal
+        return NewtonWork(
+            *(_aligned(state) for _ in range(3)),
+            *(_aligned(unknowns) for _ in range(2)),
+            _aligned((2 * plan.num_entries, w)),
+            factors,
+            factors[:a],
+            factors[a:b],
+            factors[b:],
+            *(_aligned(w) for _ in range(6)),
+            np.zeros(w, np.int64),
+        )
+
+
+_ENGINES: "weakref.WeakKeyDictionary[Network, Engine]" = weakref.WeakKeyDictionary()
+
+
+def _interleaved(values: np.ndarray) -> Real:
+    """Complex numbers as a flat array of real and imaginary parts, a copy."""
+    return np.ascontiguousarray(values).view(np.float64).ravel().copy()
+
+
+def _aligned(shape: int | tuple[int, ...], dtype: np.dtype | type = np.float64) -> np.ndarray:
+    """Zeros that start on a cache line, so that a vector never straddles two."""
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    raw = np.zeros(size + 64, np.uint8)
+    offset = -raw.ctypes.data % 64
+    return raw[offset : offset + size].view(dtype).reshape(shape)

@@ -1,0 +1,73 @@
+"""The power flow equations in plain numpy, for any voltages: mismatch, Jacobian, branch flows."""
+
+import numpy as np
+import scipy.sparse as sp
+
+from gridshift.arrays import Complex, Real
+from gridshift.grid.network import Network
+
+
+def specified_mismatch(network: Network, voltage: Complex, load_power: Complex) -> Complex:
+    """(..., B) computed minus scheduled injection, zero where the bus does not specify it."""
+    current = (network.admittance @ voltage.reshape(-1, network.num_buses).T).T
+    power = voltage * current.reshape(voltage.shape).conj() - network.injected(load_power)
+    power[..., network.slack] = 0
+    power[..., network.pv] = power[..., network.pv].real
+    return power
+
+
+def worst_mismatch(network: Network, voltage: Complex, load_power: Complex) -> Real:
+    """(...) largest absolute active or reactive mismatch over the buses that specify it, p.u."""
+    off = specified_mismatch(network, voltage, load_power)
+    return np.maximum(np.abs(off.real).max(-1), np.abs(off.imag).max(-1))
+
+
+def jacobian(network: Network, voltage: Complex) -> sp.csc_array:
+    """Derivative of [P at PV and PQ buses, Q at PQ buses] by [angle there, magnitude at PQ].
+
+    Source: MATPOWER Technical Note 2, polar coordinates and power balance.
+    """
+    y, v = network.admittance, voltage
+    current = y @ v
+    dv, di, dn = sp.diags_array(v), sp.diags_array(current), sp.diags_array(v / np.abs(v))
+    by_angle = 1j * dv @ (di - y @ dv).conj()
+    by_magnitude = dv @ (y @ dn).conj() + di.conj() @ dn
+    moving, pq = np.concatenate([network.pv, network.pq]), network.pq
+    by_angle, by_magnitude = sp.csr_array(by_angle), sp.csr_array(by_magnitude)
+    return sp.csc_array(
+        sp.block_array(
+            [
+                [by_angle[moving][:, moving].real, by_magnitude[moving][:, pq].real],
+                [by_angle[pq][:, moving].imag, by_magnitude[pq][:, pq].imag],
+            ]
+        )
+    )
+
+
+def branch_currents(network: Network, voltage: Complex) -> tuple[Complex, Complex]:
+    """(..., E) currents into each branch at its from and its to end; zero where out of service."""
+    y = np.where(network.branch_in_service[:, None], network.branch_y, 0)
+    v_from, v_to = voltage[..., network.branch_from], voltage[..., network.branch_to]
+    return y[:, 0] * v_from + y[:, 1] * v_to, y[:, 2] * v_from + y[:, 3] * v_to
+
+
+def branch_powers(network: Network, voltage: Complex) -> Real:
+    """(..., E, 4) p and q into each branch at its from end, then at its to end."""
+    i_from, i_to = branch_currents(network, voltage)
+    s_from = voltage[..., network.branch_from] * i_from.conj()
+    s_to = voltage[..., network.branch_to] * i_to.conj()
+    return np.stack([s_from.real, s_from.imag, s_to.real, s_to.imag], -1)
+
+
+def branch_loading(network: Network, voltage: Complex) -> Real:
+    """(..., E) larger loading of the two ends as a fraction of the rating.
+
+    Ratings limit current (pandapower) or apparent power (MATPOWER), see `Network.rating_kind`;
+    placeholders count as ratings here, `Network.branch_rated` tells.
+    """
+    i_from, i_to = (np.abs(i) for i in branch_currents(network, voltage))
+    if network.rating_kind == "power":
+        i_from = i_from * np.abs(voltage[..., network.branch_from])
+        i_to = i_to * np.abs(voltage[..., network.branch_to])
+    limit = network.branch_rating
+    return np.maximum(i_from / limit[:, 0], i_to / limit[:, 1])

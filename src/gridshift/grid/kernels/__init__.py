@@ -1,0 +1,1 @@
+"""Loops and nothing else; the only place that imports numba. Callers check, kernels don't."""
