@@ -73,7 +73,7 @@ def tables_of(fields: Mapping[str, Value], source: str) -> Tables:
     problems += _bus_problems(bus, gen)
     problems += _reference_problems(bus, gen, branch, dcline)
     problems += _number_problems(columns)
-    problems += _branch_problems(branch)
+    problems += _branch_problems(branch, bus)
     if problems:
         raise GridFileError(source, problems)
     return Tables(
@@ -177,7 +177,7 @@ def _number_problems(columns: Mapping[str, Mapping[str, Real]]) -> Iterator[str]
         yield f"{_names('gen', bad + 1)}: VG must be positive"
 
 
-def _branch_problems(branch: Mapping[str, Real]) -> Iterator[str]:
+def _branch_problems(branch: Mapping[str, Real], bus: Mapping[str, Real]) -> Iterator[str]:
     status = branch["BR_STATUS"]
     odd = np.flatnonzero(~np.isin(status, (0, 1)))
     if len(odd):
@@ -185,7 +185,9 @@ def _branch_problems(branch: Mapping[str, Real]) -> Iterator[str]:
     negative = np.flatnonzero(branch["RATE_A"] < 0)
     if len(negative):
         yield f"{_names('branch', negative + 1)}: RATE_A must not be negative"
-    none = np.flatnonzero((status != 0) & (branch["BR_R"] == 0) & (branch["BR_X"] == 0))
+    isolated = bus["BUS_I"][bus["BUS_TYPE"] == 4]
+    on = (status != 0) & ~np.isin(branch["F_BUS"], isolated) & ~np.isin(branch["T_BUS"], isolated)
+    none = np.flatnonzero(on & (branch["BR_R"] == 0) & (branch["BR_X"] == 0))
     if len(none):
         yield f"{_names('branch', none + 1)}: no impedance (BR_R = BR_X = 0); merge its two buses"
 

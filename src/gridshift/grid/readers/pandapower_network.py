@@ -31,7 +31,7 @@ def network_from_pandapower(net, *, name: str, origin: str) -> Network:
     keep = np.flatnonzero(~is_open)
     number = np.where(is_open, -1, np.cumsum(~is_open) - 1)
 
-    branch = _branches(grid, is_open)
+    branch = _with_star_ties(grid, _branches(grid, is_open))
     load = _loads(grid)
     fixed = -grid.demand
     np.add.at(fixed, load.bus, load.power)
@@ -40,7 +40,8 @@ def network_from_pandapower(net, *, name: str, origin: str) -> Network:
     v_set = np.full(len(grid.kind), np.nan)
     v_set[grid.gen_bus] = grid.gen_v
     v_min, v_max = _voltage_limits(grid)
-    rating = branch_ratings(grid)
+    num_ties = len(branch.start) - len(grid.branch_from)
+    rating = np.concatenate([branch_ratings(grid), np.full((num_ties, 2), np.inf)])
     return Network(
         name=name,
         origin=origin,
@@ -60,13 +61,13 @@ def network_from_pandapower(net, *, name: str, origin: str) -> Network:
         gen_labels=tuple(grid.gen_label),
         gen_bus=number[grid.gen_bus],
         gen_p=grid.gen_p,
-        branch_labels=tuple(branch_labels(grid)),
+        branch_labels=(*branch_labels(grid), *[""] * num_ties),
         branch_from=number[branch.start],
         branch_to=number[branch.end],
         branch_y=branch.y,
         branch_in_service=branch.on,
         branch_rating=rating,
-        branch_rated=is_real_rating(grid, rating),
+        branch_rated=np.concatenate([is_real_rating(grid), np.zeros(num_ties, bool)]),
         rating_kind="current",
     )
 
@@ -164,6 +165,38 @@ def _branches(grid: Assembled, is_open: Bool) -> _Branches:
         known = (other >= 0) & ~is_open[other]
         bus[lost] = np.where(known, other, energised)[lost]
     return _Branches(start, end, y, on)
+
+
+def _with_star_ties(grid: Assembled, branches: _Branches) -> _Branches:
+    """With a branch for each three-winding transformer that holds its star point when it is out.
+
+    Without its windings the star point would have no voltage, and an outage would seem to cut
+    it off. A tie with yss = t, ysh = -t, yhs = yhh = 0 from the star s to a terminal h makes
+    v_s = v_h then and takes nothing from h. While the transformer is in service, that winding
+    has t subtracted at its star end, so that nothing changes, the flow at the terminal included.
+    """
+    start, end, y, on = branches.start, branches.end, branches.y.copy(), branches.on
+    ties: list[tuple[int, int, Complex]] = []
+    first, last = grid.branch_range.get("trafo3w", (0, 0))
+    for star, windings in zip(
+        grid.inner_bus.get("trafo3w", ()), np.arange(first, last).reshape(3, -1).T, strict=True
+    ):
+        row = next((r for r in windings if on[r] and start[r] != end[r]), None)
+        if star < 0 or row is None:
+            continue
+        at_start = start[row] == star
+        t = -1j * abs(y[row, 1])
+        tie = np.array([t, -t, 0, 0] if at_start else [0, 0, -t, t])
+        y[row] -= tie
+        ties.append((start[row], end[row], tie))
+    if not ties:
+        return branches
+    return _Branches(
+        np.append(start, [a for a, _, _ in ties]),
+        np.append(end, [b for _, b, _ in ties]),
+        np.concatenate([y, [tie for _, _, tie in ties]]),
+        np.append(on, np.ones(len(ties), bool)),
+    )
 
 
 @dataclass(frozen=True)

@@ -38,9 +38,9 @@ def branch_ratings(grid: Assembled) -> Real:
     return np.where(rating > 0, rating, np.inf)  # zero and NaN: none given
 
 
-def is_real_rating(grid: Assembled, rating: Real) -> Bool:
+def is_real_rating(grid: Assembled) -> Bool:
     """(E,) whether a branch's limit is more than a placeholder for 'unlimited'."""
-    mva = rating * grid.base_mva
+    mva = branch_ratings(grid) * grid.base_mva
     with np.errstate(divide="ignore", invalid="ignore"):
         ka = mva / (np.sqrt(3) * _end_kv(grid))
     # Currents have been rounded on their way from MVA; 1e-6 is far above that.
