@@ -12,7 +12,6 @@ import pytest
 from gridshift.errors import OutageError
 from gridshift.grid.contingency import (
     assess,
-    branch_loading,
     bridges,
     cut_off_buses,
     enumerate_outages,
@@ -23,6 +22,7 @@ from gridshift.grid.contingency import (
     read_outages,
     select_outages,
 )
+from gridshift.grid.equations import branch_loading
 from gridshift.grid.powerflow import RowStatus, nominal
 from gridshift.grid.readers import read_grid
 

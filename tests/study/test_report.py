@@ -65,8 +65,8 @@ def test_the_same_study_gives_the_same_page(study):
 def test_a_study_without_violations_or_ratings_says_so(study):
     calm = [
         replace(row, severity=0.0, voltage_excess=0.0, overload_excess=0.0, any_overload=np.nan,
-                bus_under=[0.0] * 30, bus_over=[0.0] * 30,
-                branch_overload_probability=[np.nan] * 41)
+                bus_under=np.zeros(30), bus_over=np.zeros(30),
+                branch_overload_probability=np.full(41, np.nan))
         for row in study.rows
     ]  # fmt: skip
     network = replace(study.network, branch_rated=np.zeros(41, bool))

@@ -28,14 +28,15 @@ KINDS: dict[str, tuple[str, ...]] = {
 """Element kinds that each choice takes in, none meaning all; MATPOWER files know branches only."""
 
 
-def _order(label: str) -> tuple[str, int, str]:
+def label_order(label: str) -> tuple[str, int, str]:
+    """Sorting key of an element's label: by kind, then by number."""
     kind, _, number = label.partition(":")
     return (kind, int(number), "") if number.isdecimal() else (kind, -1, number)
 
 
 def make_outage(labels: Sequence[str]) -> Outage:
     """The outage of these elements: each once, sorted by kind and then by number."""
-    return tuple(sorted(set(labels), key=_order))
+    return tuple(sorted(set(labels), key=label_order))
 
 
 def outage_text(outage: Sequence[str]) -> str:
@@ -245,7 +246,7 @@ class Assessment:
             return ""
         text = outage_text(self.outage) or "the intact grid"
         if self.status != RowStatus.ISLANDED:
-            return f"{text} leaves no nominal solution ({self.status.text})"
+            return f"{text} leaves no nominal solution ({self.status.text.replace('_', ' ')})"
         shown, more = ", ".join(self.cut_off[:5]), len(self.cut_off) - 5
         shown += f" and {more} more" if more > 0 else ""
         return f"{text} separates {shown} ({self.mw_cut_off:.1f} MW)"

@@ -11,6 +11,7 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from gridshift.arrays import Real
 from gridshift.study.row import OutageRow
@@ -57,7 +58,8 @@ def severity_chart(study: Screening) -> str | None:
             ("overloads", ORANGE, share * _values(rows, "overload_excess")),
         )
         for label, colour, size in parts:
-            axes.barh(at, size, left=left, color=colour, height=0.72, label=label)
+            if size.max() > 0:
+                axes.barh(at, size, left=left, color=colour, height=0.72, label=label)
             left += size
         unsolved = np.maximum(0, np.array([row.severity for row in rows]) - left)
         if unsolved.max() > 0:
@@ -77,7 +79,7 @@ def severity_chart(study: Screening) -> str | None:
 
 def voltage_heat_map(study: Screening) -> str | None:
     """Probability of a voltage outside limits, outage by bus; None if there is none."""
-    rows = [row for row in _ranked_by_limits(study) if row.bus_under]
+    rows = [row for row in _ranked_by_limits(study) if len(row.bus_under)]
     under, over = _matrix(rows, "bus_under"), _matrix(rows, "bus_over")
     labels = [_short(label) for label in study.network.bus_labels]
     return _heat_map(
@@ -87,7 +89,7 @@ def voltage_heat_map(study: Screening) -> str | None:
 
 def overload_heat_map(study: Screening) -> str | None:
     """Probability of an overload, outage by branch; None if there is none."""
-    rows = [row for row in _ranked_by_limits(study) if row.branch_overload_probability]
+    rows = [row for row in _ranked_by_limits(study) if len(row.branch_overload_probability)]
     labels = list(study.network.branch_labels)
     matrix = _matrix(rows, "branch_overload_probability")
     return _heat_map(rows, matrix, labels, "branch", "share of scenarios overloaded", "Oranges")
@@ -112,9 +114,10 @@ def holdout_figure(study: Screening) -> str | None:
             errors.scatter(number, values, s=size, color=colour, marker=marker, label=label, lw=1)
         errors.set_yscale("log")
         errors.set_xlabel("outage, by rank")
-        errors.set_title("Mean absolute error on the hold-out")
+        errors.xaxis.set_major_locator(MaxNLocator(integer=True))
+        errors.set_title("Mean absolute error")
         errors.grid(axis="y")
-        errors.legend(ncols=3, loc="best", handletextpad=0.2, columnspacing=1)
+        errors.legend(ncols=3, loc="lower right", bbox_to_anchor=(1, 0.99), handletextpad=0.2)
         exact, predicted = (
             _values(rows, "holdout_excess"),
             _values(rows, "holdout_excess_predicted"),

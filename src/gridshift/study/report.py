@@ -73,8 +73,9 @@ def _tiles(study: Screening) -> list[tuple[str, str, str]]:
     lost = sum(row.severity >= LOST_SUPPLY for row in study.rows)
     likely = sum(max(_or_0(row.any_voltage), _or_0(row.any_overload)) >= 0.5 for row in studied)
     errors = sorted(row.mae["overall"] for row in studied if math.isfinite(row.mae["overall"]))
+    apart = f"{len(study.splitting):,} more split the grid" if study.splitting else "worst first"
     tiles = [
-        (f"{len(study.rows):,}", "outages ranked", f"{len(study.splitting)} more split the grid"),
+        (f"{len(study.rows):,}", "outages ranked", apart),
         (f"{lost:,}", "leave load without supply", "islanded, or no nominal solution"),
         (f"{likely:,}", "exceed a limit more often than not", "in half of their scenarios or more"),
     ]

@@ -4,9 +4,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gridshift.arrays import Bool, Complex, Real
+from gridshift.arrays import Complex, Int, Real
 from gridshift.errors import GridshiftError
-from gridshift.grid.contingency import branch_loading
+from gridshift.grid.equations import branch_loading
 from gridshift.grid.network import Network
 
 LOST_SUPPLY = 1e6
@@ -123,7 +123,8 @@ class RiskCounter:
         half = (high - low) / 2
         # With one limit only, or a band of no width, 0.05 p.u. stands for the half width.
         self._half = np.where(np.isfinite(half) & (half > 0), half, 0.05)
-        self._rated: Bool = network.branch_rated & network.branch_in_service
+        self._rated = np.flatnonzero(network.branch_rated & network.branch_in_service)
+        self._branches = _only_branches(network, self._rated)
         self._rows = 0
         self._bus = np.zeros((3, network.num_buses))
         self._branch = np.zeros((3, network.num_branches))
@@ -137,10 +138,10 @@ class RiskCounter:
         under, over = below > MARGIN, above > MARGIN
         outside = np.maximum(np.where(under, below, 0), np.where(over, above, 0))
         self._bus += [under.sum(0), over.sum(0), outside.sum(0)]
-        loading = np.where(self._rated, branch_loading(self.network, voltage), 0)
+        loading = branch_loading(self._branches, voltage)
         overloaded = loading > 1 + MARGIN
         beyond = np.where(overloaded, loading - 1, 0)
-        self._branch += [overloaded.sum(0), beyond.sum(0), loading.sum(0)]
+        self._branch[:, self._rated] += [overloaded.sum(0), beyond.sum(0), loading.sum(0)]
         self._total += [
             (under | over).any(1).sum(),
             overloaded.any(1).sum(),
@@ -167,6 +168,20 @@ class RiskCounter:
             voltage_excess=float(self._total[2] / rows),
             overload_excess=float(self._total[3] / rows),
         )
+
+
+def _only_branches(network: Network, which: Int) -> Network:
+    """The network with these branches alone: all that their loading needs."""
+    return replace(
+        network,
+        branch_labels=tuple(network.branch_labels[b] for b in which),
+        branch_from=network.branch_from[which],
+        branch_to=network.branch_to[which],
+        branch_y=network.branch_y[which],
+        branch_in_service=network.branch_in_service[which],
+        branch_rating=network.branch_rating[which],
+        branch_rated=network.branch_rated[which],
+    )
 
 
 def risk_of(network: Network, voltage: Complex) -> Risk:

@@ -1,18 +1,23 @@
 """The row that a study keeps of one outage."""
 
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 import numpy as np
 
+from gridshift.arrays import Real
 from gridshift.study.metrics import QUANTITIES, summarise
 
 FAILED = "failed"
 """Status of an outage that has a nominal solution but could not be studied; `reason` says why."""
 
 
-@dataclass(frozen=True, kw_only=True)
+def _nothing() -> Real:
+    return np.empty(0)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class OutageRow:
     """What became of one outage. Powers in MW, errors and voltages per unit, times in seconds."""
 
@@ -40,8 +45,10 @@ class OutageRow:
     shift: float = float("nan")
     """Mean over buses of the distance of the mean voltage from the intact grid's nominal one."""
     worst_bus: str = ""
+    """Bus with the largest expected violation; empty if there is none."""
     worst_bus_probability: float = float("nan")
     worst_branch: str = ""
+    """Branch with the largest expected overload; empty if there is none."""
     worst_branch_probability: float = float("nan")
 
     mae: dict[str, float] = field(default_factory=lambda: dict.fromkeys(QUANTITIES, float("nan")))
@@ -56,25 +63,36 @@ class OutageRow:
     cost: dict[str, float] = field(default_factory=dict)
     """Seconds: data (context), holdout, fit, predict, risk, wall."""
 
-    bus_under: list[float] = field(default_factory=list)
-    bus_over: list[float] = field(default_factory=list)
-    bus_violation: list[float] = field(default_factory=list)
-    branch_overload_probability: list[float] = field(default_factory=list)
-    branch_overload: list[float] = field(default_factory=list)
-    branch_loading: list[float] = field(default_factory=list)
+    bus_under: Real = field(default_factory=_nothing, repr=False)
+    """(B,) share of scenarios below the lower voltage limit; empty where nothing was studied."""
+    bus_over: Real = field(default_factory=_nothing, repr=False)
+    """(B,) share of scenarios above the upper voltage limit."""
+    bus_violation: Real = field(default_factory=_nothing, repr=False)
+    """(B,) expected distance outside the limits, p.u."""
+    branch_overload_probability: Real = field(default_factory=_nothing, repr=False)
+    """(E,) share of scenarios with a loading above 1."""
+    branch_overload: Real = field(default_factory=_nothing, repr=False)
+    """(E,) expected loading beyond 1."""
+    branch_loading: Real = field(default_factory=_nothing, repr=False)
+    """(E,) mean loading."""
 
-    ARRAYS = (
-        "bus_under",
-        "bus_over",
-        "bus_violation",
-        "branch_overload_probability",
-        "branch_overload",
-        "branch_loading",
-    )
+    def stored(self) -> dict[str, Any]:
+        """The row as plain values and arrays; `of_stored` makes it again."""
+        return asdict(self)
+
+    @classmethod
+    def of_stored(cls, values: dict[str, Any]) -> "OutageRow":
+        """The row of values that came back from a store."""
+        arrays: dict[str, Any] = {name: np.array(values[name], np.float64) for name in ARRAYS}
+        return cls(**(values | arrays))
 
     def short(self) -> dict[str, Any]:
         """The row without its values per bus and branch."""
-        return {key: value for key, value in asdict(self).items() if key not in self.ARRAYS}
+        return {key: value for key, value in self.stored().items() if key not in ARRAYS}
+
+
+ARRAYS = tuple(f.name for f in fields(OutageRow) if f.default_factory is _nothing)
+"""Fields with a value per bus or branch."""
 
 
 class Clock:

@@ -20,6 +20,7 @@ from gridshift.grid.contingency import (
     Outage,
     assess,
     cut_off_buses,
+    label_order,
     mw_at_buses,
     outage_text,
     select_outages,
@@ -28,6 +29,7 @@ from gridshift.grid.network import Network
 from gridshift.grid.powerflow import solve
 from gridshift.grid.readers import read_grid
 from gridshift.grid.scenarios import sample_loads, stream
+from gridshift.study.ledger import ledger, training_seconds
 from gridshift.study.outage import EXACT, Setting, screen_outage
 from gridshift.study.provenance import Threads, about_this_run, surrogate_digest
 from gridshift.study.risk import Risk, limit_notes, risk_of, severity
@@ -116,10 +118,10 @@ def screen(
         intact_risk=risk,
         notes=(*limit_notes(limited), *_met(met)),
         cost={
-            "train_s": _training_seconds(surrogate),
+            "train_s": training_seconds(surrogate),
             "sweep_s": sweep_s,
             "wall_s": time.perf_counter() - began,
-            **_ledger(rows, config, exact_us),
+            **ledger(rows, config, exact_us),
             "resumed": resumed,
             "workers": config.num_workers,
         },
@@ -130,14 +132,19 @@ def screen(
 
         result = replace(result, report=store.folder.resolve() / "report.html")
         write_report(result, store)
-        table = [{"rank": number, **asdict(row)} for number, row in enumerate(rows, 1)]
+        table = [{"rank": number, **row.stored()} for number, row in enumerate(rows, 1)]
         store.finish(table, result.to_json())
     return result
 
 
 def rank(rows: Sequence[OutageRow]) -> list[OutageRow]:
     """Rows by severity, the worst first; ties by the shift of the voltages, then by name."""
-    return sorted(rows, key=lambda row: (-row.severity, -np.nan_to_num(row.shift), row.outage))
+
+    def order(row: OutageRow) -> tuple:
+        labels = [label_order(label) for label in row.outage.split(",")]
+        return -row.severity, -float(np.nan_to_num(row.shift)), labels
+
+    return sorted(rows, key=order)
 
 
 def _method(config: ScreenConfig) -> "Method | None":
@@ -198,13 +205,6 @@ def _trained(network: Network, config: ScreenConfig, method: "Method") -> "Surro
     return train(network, wanted)
 
 
-def _training_seconds(surrogate: "Surrogate | None") -> float:
-    """What the surrogate cost when it was trained, be it now or long ago."""
-    if surrogate is None:
-        return 0.0
-    return sum(float(surrogate.record.get(part) or 0) for part in ("data_s", "train_s"))
-
-
 def _check_suits(surrogate: "Surrogate", method: "Method", network: Network) -> None:
     from gridshift.errors import SurrogateMismatchError
 
@@ -219,11 +219,9 @@ def _check_suits(surrogate: "Surrogate", method: "Method", network: Network) -> 
 def _intact(setting: Setting, limited: Network) -> tuple[dict[str, float], Risk, float]:
     """Limit statistics of the intact grid, and microseconds that an exact row takes."""
     loads = setting.loads.rows(slice(NUM_INTACT))
-    solve(
-        setting.network, loads.rows(slice(2)), start=setting.voltage
-    )  # compiles, if anything does
+    solve(setting.network, loads.rows(slice(2)))  # compiles, if anything does
     began = time.perf_counter()
-    solution = solve(setting.network, loads, start=setting.voltage)
+    solution = solve(setting.network, loads)
     seconds = time.perf_counter() - began
     risk, unsolved = risk_of(limited, solution.voltage), float(1 - solution.solved.mean())
     return (
@@ -258,7 +256,7 @@ def _sweep(
     def work(index: int) -> OutageRow:
         row = screen_outage(setting, outages[index], cut_off=cut_off[index])
         if store is not None:
-            store.save(keys[index], asdict(row))
+            store.save(keys[index], row.stored())
         return row
 
     missing = []
@@ -267,7 +265,7 @@ def _sweep(
         if found is None:
             missing.append(index)
         else:
-            note(OutageRow(**found))
+            note(OutageRow.of_stored(found))
     resumed = len(rows)
     with _pool(setting.config.num_workers) as pool:
         for future in as_completed([pool.submit(work, index) for index in missing]):
@@ -306,26 +304,3 @@ def _met(met: list[warnings.WarningMessage]) -> list[str]:
     kinds = Counter(type(w.message) for w in met if isinstance(w.message, GridshiftWarning))
     first = {type(w.message): str(w.message) for w in reversed(met)}
     return [f"{first[kind]} ({number} times)" for kind, number in kinds.items()]
-
-
-def _ledger(rows: Sequence[OutageRow], config: ScreenConfig, exact_us: float) -> dict[str, float]:
-    """What the rows cost together, and what solving everything exactly would have cost."""
-    names = rows[0].cost if rows else ()
-    columns = {name: sum(row.cost[name] for row in rows) for name in names}
-    columns["outages_s"] = columns.pop("wall_s", 0.0)
-    predicted = sum(row.num_scenarios for row in rows)
-    predict_us = columns["predict_s"] / predicted * 1e6 if predicted else float("nan")
-    adapted = sum(row.num_solves for row in rows if row.num_scenarios)
-    if adapted and config.method != EXACT:  # under the same load of the machine as the predictions
-        exact_us = (columns["data_s"] + columns["holdout_s"]) / adapted * 1e6
-    once = columns.get("data_s", 0.0) + columns.get("fit_s", 0.0)
-    saved = exact_us - predict_us
-    return {
-        **columns,
-        "num_solves": sum(row.num_solves for row in rows),
-        "num_predicted": predicted,
-        "predict_us_per_row": predict_us,
-        "exact_us_per_row": exact_us,
-        "exact_instead_s": exact_us * 1e-6 * config.num_scenarios * len(rows),
-        "break_even_rows": once / len(rows) / saved * 1e6 if rows and saved > 0 else float("inf"),
-    }

@@ -1,0 +1,41 @@
+"""What a study cost, and what solving everything exactly would have cost."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from gridshift.study.outage import EXACT
+from gridshift.study.row import OutageRow
+from gridshift.study.screening import ScreenConfig
+
+if TYPE_CHECKING:
+    from gridshift.adapt.surrogate import Surrogate
+
+
+def training_seconds(surrogate: "Surrogate | None") -> float:
+    """What the surrogate cost when it was trained, be it now or long ago."""
+    if surrogate is None:
+        return 0.0
+    return sum(float(surrogate.record.get(part) or 0) for part in ("data_s", "train_s"))
+
+
+def ledger(rows: Sequence[OutageRow], config: ScreenConfig, exact_us: float) -> dict[str, float]:
+    """What the rows cost together, and what solving everything exactly would have cost."""
+    names = rows[0].cost if rows else ()
+    columns = {name: sum(row.cost[name] for row in rows) for name in names}
+    columns["outages_s"] = columns.pop("wall_s", 0.0)
+    predicted = sum(row.num_scenarios for row in rows)
+    predict_us = columns["predict_s"] / predicted * 1e6 if predicted else float("nan")
+    adapted = sum(row.num_solves for row in rows if row.num_scenarios)
+    if adapted and config.method != EXACT:  # under the same load of the machine as the predictions
+        exact_us = (columns["data_s"] + columns["holdout_s"]) / adapted * 1e6
+    once = columns.get("data_s", 0.0) + columns.get("fit_s", 0.0)
+    saved = exact_us - predict_us
+    return {
+        **columns,
+        "num_solves": sum(row.num_solves for row in rows),
+        "num_predicted": predicted,
+        "predict_us_per_row": predict_us,
+        "exact_us_per_row": exact_us,
+        "exact_instead_s": exact_us * 1e-6 * config.num_scenarios * len(rows),
+        "break_even_rows": once / len(rows) / saved * 1e6 if rows and saved > 0 else float("inf"),
+    }
