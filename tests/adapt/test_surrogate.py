@@ -5,14 +5,12 @@ import numpy as np
 import pytest
 import torch
 
-from gridshift.adapt.surrogate import (
-    Surrogate,
-    SurrogateConfig,
+from gridshift.adapt.surrogate import Surrogate, SurrogateConfig, input_scaling, train
+from gridshift.adapt.surrogate_config import (
+    PAPER_SURROGATE,
     default_num_rows,
     describe_config,
-    input_scaling,
     parse_config,
-    train,
 )
 from gridshift.errors import GridshiftError, StorageError, SurrogateMismatchError
 from gridshift.learn.training import TrainingConfig
@@ -104,7 +102,7 @@ def test_missing_and_unwritable_folders_are_told(surrogate, grid, tmp_path):
 
 
 def test_a_configuration_survives_json(surrogate):
-    for config in (SurrogateConfig(), surrogate.config):
+    for config in (SurrogateConfig(), PAPER_SURROGATE, surrogate.config):
         assert parse_config(json.loads(json.dumps(describe_config(config)))) == config
 
 

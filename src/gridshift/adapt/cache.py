@@ -9,7 +9,8 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from gridshift.adapt.surrogate import Surrogate, SurrogateConfig, describe_config, train
+from gridshift.adapt.surrogate import Surrogate, SurrogateConfig, train
+from gridshift.adapt.surrogate_config import describe_config
 from gridshift.errors import GridshiftWarning, StorageError
 from gridshift.grid.network import Network
 from gridshift.learn.training import Progress

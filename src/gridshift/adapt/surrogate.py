@@ -1,7 +1,8 @@
 """`Surrogate`: input scaling, backbone and output transform, trained on one topology of a grid."""
 
 import time
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,56 +14,16 @@ from torch import nn
 
 from gridshift.adapt.datasets import Dataset, generate
 from gridshift.adapt.layout import Layout
+from gridshift.adapt.surrogate_config import SurrogateConfig, default_num_rows
 from gridshift.arrays import Real
 from gridshift.errors import GridshiftError, SurrogateMismatchError
 from gridshift.grid.network import Network
 from gridshift.grid.scenarios import Spread, sample_loads, stream
 from gridshift.learn import training
-from gridshift.learn.backbones import BACKBONES
-from gridshift.learn.backbones.mlp import MlpConfig
-from gridshift.learn.training import TrainingConfig
-from gridshift.learn.whitening import EPS, TRANSFORMS, Affine, fit_transform
+from gridshift.learn.whitening import Affine, fit_transform
 
-BLOCK = 4_096
+BLOCK = 1_024
 """Rows that go through the backbone at a time, so that hidden layers stay in the cache."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class SurrogateConfig:
-    """What a surrogate is made of and how it is trained."""
-
-    transform: str = "zca"
-    """Name in `learn.whitening.TRANSFORMS`."""
-    eps: float = EPS
-    """Regularisation of the transform, the same for base and context."""
-    backbone: MlpConfig = field(default_factory=MlpConfig)
-    """Configuration of one of `learn.backbones.BACKBONES`."""
-    training: TrainingConfig = field(default_factory=TrainingConfig)
-    num_rows: int | None = None
-    """Training scenarios; None: `default_num_rows` of the grid."""
-    num_validation: int = 1_000
-    """Fresh scenarios, drawn spread, on which the error of the new surrogate is measured."""
-    spread: float = 0.2
-    """Spread of the loads, mixed (section IV of the paper)."""
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.transform not in TRANSFORMS:
-            raise GridshiftError(
-                f"no transform {self.transform}; choose one of {', '.join(TRANSFORMS)}"
-            )
-        fewest = min(self.num_validation, self.num_rows or 2)
-        if fewest < 2:
-            raise GridshiftError(f"{fewest} training or validation rows; at least 2 are needed")
-
-
-def default_num_rows(network: Network) -> int:
-    """Training rows by size: 4,000 at 30 buses and 45 for each more, in thousands, 15,000 at most.
-
-    This gives the paper's 4,000 for case30, 8,000 for case118 and 15,000 for case300.
-    """
-    rows = 4_000 + 45 * max(network.num_buses - 30, 0)
-    return min(round(rows, -3), 15_000)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -102,11 +63,12 @@ class Surrogate:
 
     def features(self, x: Real) -> NDArray[np.float32]:
         """(R, H) last hidden layer of the backbone, input of its linear head."""
-        return self._run(self.backbone.features, x)  # type: ignore[arg-type]
+        hidden = self.backbone.features
+        return np.concatenate([h for _, h in self.run(hidden, x)])  # type: ignore[arg-type]
 
     def predict_whitened(self, x: Real) -> Real:
         """(R, Y) z of inputs (R, X): the backbone's own output."""
-        return self._run(self.backbone, x).astype(np.float64)
+        return np.concatenate([z for _, z in self.run(self.backbone, x)]).astype(np.float64)
 
     def predict(self, x: Real) -> Real:
         """(R, Y) y of inputs (R, X) on the topology that it was trained on."""
@@ -123,12 +85,16 @@ class Surrogate:
     def _predictor(self) -> "FoldedPredictor":
         return self.with_transform(self.transform)
 
-    def _run(self, module: nn.Module, x: Real) -> NDArray[np.float32]:
-        scaled = np.subtract(x, self.input_mean)
-        scaled /= self.input_scale
-        with torch.inference_mode():
-            blocks = torch.from_numpy(scaled.astype(np.float32)).split(BLOCK)
-            return torch.cat([module(block) for block in blocks]).numpy()
+    def run(self, module: nn.Module, x: Real) -> Iterator[tuple[slice, NDArray[np.float32]]]:
+        """What the backbone, or a part of it that takes its input, gives for blocks of rows of x.
+
+        Always one block at least, so that results have a width; it may be empty.
+        """
+        for start in range(0, max(len(x), 1), BLOCK):
+            rows = slice(start, start + BLOCK)
+            scaled = (x[rows] - self.input_mean) / self.input_scale
+            with torch.inference_mode():
+                yield rows, module(torch.from_numpy(scaled.astype(np.float32))).numpy()
 
     def save(self, folder: str | Path) -> None:
         """Write `surrogate.safetensors` and `surrogate.json` (see `adapt/surrogate_file.py`)."""
@@ -156,7 +122,11 @@ class FoldedPredictor:
 
     def predict(self, x: Real) -> Real:
         """(R, Y) y of inputs (R, X)."""
-        return self.surrogate.features(x) @ self.weight.T + self.bias
+        y = np.empty((len(x), len(self.bias)))
+        hidden: nn.Module = self.surrogate.backbone.features  # type: ignore[assignment]
+        for rows, h in self.surrogate.run(hidden, x):
+            np.add(h @ self.weight.T, self.bias, out=y[rows])
+        return y
 
 
 def train(
@@ -267,25 +237,6 @@ def input_scaling(x: Real) -> tuple[Real, Real]:
     """
     constant = x.min(0) == x.max(0)
     return np.where(constant, x[0], x.mean(0)), np.where(constant, 1.0, x.std(0))
-
-
-def describe_config(config: SurrogateConfig) -> dict[str, Any]:
-    """The configuration as plain JSON values."""
-    plain = asdict(config)
-    plain["backbone"]["name"] = config.backbone.name
-    return plain
-
-
-def parse_config(plain: dict[str, Any]) -> SurrogateConfig:
-    """The configuration of `describe_config`."""
-    backbone = dict(plain["backbone"])
-    return SurrogateConfig(
-        **plain
-        | {
-            "backbone": BACKBONES[backbone.pop("name")](**backbone),
-            "training": TrainingConfig(**plain["training"]),
-        }
-    )
 
 
 def _stream(network: Network, role: str, config: SurrogateConfig) -> np.random.Generator:

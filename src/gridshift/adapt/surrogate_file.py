@@ -12,7 +12,8 @@ from safetensors.torch import load as tensors_from_bytes
 from safetensors.torch import save as bytes_of_tensors
 
 from gridshift.adapt.layout import Layout
-from gridshift.adapt.surrogate import Surrogate, check_grid, describe_config, parse_config
+from gridshift.adapt.surrogate import Surrogate, check_grid
+from gridshift.adapt.surrogate_config import describe_config, parse_config
 from gridshift.errors import StorageError, SurrogateMismatchError
 from gridshift.grid.network import Network
 from gridshift.learn.whitening import Affine

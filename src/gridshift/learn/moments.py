@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
 
 Real = NDArray[np.float64]
@@ -29,7 +28,7 @@ class Spectrum:
     @classmethod
     def of(cls, covariance: Real) -> "Spectrum":
         """Spectrum of a symmetric positive semi-definite matrix; round-off below zero becomes 0."""
-        values, vectors = scipy.linalg.eigh(covariance)
+        values, vectors = np.linalg.eigh(covariance)
         return cls(np.maximum(values, 0.0), vectors)
 
     @property
