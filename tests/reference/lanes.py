@@ -71,9 +71,10 @@ def plain(kernel):
     """
     source = kernel.py_func
     scope = dict(source.__globals__)
-    for name, value in source.__globals__.items():
+    for name in source.__code__.co_names:
+        value = scope.get(name)
         if name in globals() and not name.startswith("_"):
             scope[name] = globals()[name]
-        elif hasattr(value, "py_func") and value is not kernel:
+        elif hasattr(value, "py_func"):
             scope[name] = plain(value)
     return types.FunctionType(source.__code__, scope, source.__name__, source.__defaults__)

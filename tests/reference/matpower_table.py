@@ -10,11 +10,11 @@ import sys
 import warnings
 
 from gridshift.errors import GridFileError
-from gridshift.grid.powerflow import solve
+from gridshift.grid.powerflow import nominal
 from gridshift.grid.readers import read_grid
-from gridshift.grid.scenarios import nominal_loads
 from tests.reference.matpower_equations import case_files, equations_of
 
+TOLERANCE = 1e-9
 HEADER = """\
 # MATPOWER case files
 
@@ -32,7 +32,7 @@ def line_of(path) -> str:
         network = read_grid(path)
     except GridFileError as error:
         return f"| {path.name} | | | | refused: {'; '.join(error.problems)} | | |"
-    solution = solve(network, nominal_loads(network), start=network.v_start, tol=1e-9)
+    solution = nominal(network, tol=TOLERANCE)
     numbers = [int(label.removeprefix("bus:")) for label in network.bus_labels]
     status, residual = next(s for s, n in solution.counts().items() if n), ""
     if status == "solved":

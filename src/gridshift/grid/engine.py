@@ -11,12 +11,13 @@ import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import NamedTuple
 
 import numpy as np
 
 from gridshift.arrays import Int, Real
+from gridshift.grid.equations import no_load_start
 from gridshift.grid.kernels.chord import chord
 from gridshift.grid.kernels.lanes import Lanes, vector_bits
 from gridshift.grid.kernels.newton import newton_rows, newton_topologies
@@ -178,6 +179,9 @@ class Engine:
         self._chord_spare: list[ChordWork] = []
         self._newton_spare: list[NewtonWork] = []
         self.base = self.prepare([()], start=self.source_start)[0]
+        if not self.base.solved():
+            turned = self.prepare([()], start=_interleaved(no_load_start(root)))[0]
+            self.base = turned if turned.solved() else self.base
 
     def prepare(
         self, removed: Sequence[tuple[int, ...]], *, start: Real | None = None, tol: float = 1e-10
@@ -185,6 +189,11 @@ class Engine:
         """Nominal point and factors of topologies, each given by the branches it lacks."""
         out = self.nominal(removed, start=start, tol=tol, keep=True)
         return [self._topology(out, t) for t in range(len(removed))]
+
+    @property
+    def start(self) -> Real:
+        """(2 B,) where topologies start from: the base case's nominal point, if it has one."""
+        return self.base.point.voltage if self.base.solved() else self.source_start
 
     def nominal(
         self,
@@ -203,8 +212,7 @@ class Engine:
             start: (2 B,) start of all; the base case's nominal point by default.
             keep: write factors and admittances as well, for solving rows.
         """
-        if start is None:
-            start = self.base.point.voltage if self.base.solved() else self.source_start
+        start = self.start if start is None else start
 
         def run(which: Int, *, damped: bool) -> Topologies:
             out = self._topologies(len(which), keep)
@@ -298,8 +306,7 @@ class Engine:
             return run((0, blocks))
         size = max(1, blocks // (8 * threads))
         pieces = [(b, min(b + size, blocks)) for b in range(0, blocks, size)]
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(run, pieces))
+        list(_pool(threads).map(run, pieces))
         return None
 
     def _branches(self, removed: tuple[int, ...]) -> Branches:
@@ -377,6 +384,12 @@ class Engine:
 
 
 _ENGINES: "weakref.WeakKeyDictionary[Network, Engine]" = weakref.WeakKeyDictionary()
+
+
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    """Threads are kept: starting them costs more than a small batch."""
+    return ThreadPoolExecutor(threads, thread_name_prefix="gridshift")
 
 
 def _interleaved(values: np.ndarray) -> Real:

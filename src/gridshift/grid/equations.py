@@ -2,6 +2,7 @@
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.sparse.linalg import splu
 
 from gridshift.arrays import Complex, Real
 from gridshift.grid.network import Network
@@ -42,6 +43,25 @@ def jacobian(network: Network, voltage: Complex) -> sp.csc_array:
             ]
         )
     )
+
+
+def no_load_start(network: Network) -> Complex:
+    """(B,) set-points (or 1) at the angles that the grid has without any load.
+
+    A start that knows of phase shifters and vector groups, which a flat one does not.
+    """
+    fixed, free = network.slack, np.concatenate([network.pv, network.pq])
+    y = network.admittance
+    with np.errstate(all="ignore"):
+        try:
+            drawn = y[free][:, fixed] @ network.v_start[fixed]
+            turned = splu(sp.csc_array(y[free][:, free])).solve(-drawn)
+        except RuntimeError:
+            return network.v_start
+    start = network.v_start.copy()
+    magnitude = np.nan_to_num(network.bus_v_set[free], nan=1.0)
+    start[free] = magnitude * np.exp(1j * np.angle(turned))
+    return start
 
 
 def branch_currents(network: Network, voltage: Complex) -> tuple[Complex, Complex]:

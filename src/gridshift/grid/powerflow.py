@@ -150,7 +150,21 @@ def prepare(networks: list[Network]) -> None:
         return
     engine = Engine.of(new[0])
     for network, topology in zip(new, engine.prepare([_removed(n) for n in new]), strict=True):
+        if not topology.solved() and not topology.trusted:
+            topology = _prepare_with_pivoting(network, engine, topology)
         _TOPOLOGIES[network] = topology
+
+
+def _prepare_with_pivoting(network: Network, engine: Engine, failed: Topology) -> Topology:
+    """The topology from a nominal point that only a pivoting factorisation reaches, if it does."""
+    start = engine.start.view(np.complex128)
+    found = pivoting_newton(network, start, network.load_power, 1e-10, 20)
+    if not found.worst <= 1e-10:
+        return failed
+    topology = engine.prepare([_removed(network)], start=found.voltage.view(np.float64))[0]
+    if network.base is None:
+        engine.base = topology
+    return topology
 
 
 _TOPOLOGIES: "weakref.WeakKeyDictionary[Network, Topology]" = weakref.WeakKeyDictionary()
@@ -227,7 +241,8 @@ def _finish(
         status[unfit] = RowStatus.NOT_RUN
         reason = f"{unfit.sum()} rows have a load that is not a finite number"
     left = np.flatnonzero((status == RowStatus.NO_CONVERGENCE) | (status == RowStatus.SINGULAR))
-    for row in left if not topology.trusted else []:
+    start = topology.point.voltage.view(np.complex128)
+    for row in left if not topology.trusted and np.isfinite(start).all() else []:
         found = pivoting_newton(
             solution.network, topology.point.voltage.view(np.complex128),
             injections.load_power[row], tol, max_iterations,

@@ -1,0 +1,286 @@
+"""What a batch solve promises, against a dense textbook Newton."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gridshift.errors import NotConvergedError, ScenarioError
+from gridshift.grid.engine import Engine
+from gridshift.grid.equations import branch_loading, branch_powers
+from gridshift.grid.network import BusKind
+from gridshift.grid.powerflow import RowStatus, nominal, prepare, solve, topology_of
+from gridshift.grid.readers import read_grid
+from gridshift.grid.scenarios import Injections, nominal_loads, sample_loads, stream
+from tests.reference.grids import branch_two_port, make_network, random_network
+from tests.reference.newton import dense_newton, off_balance
+
+TOL = 1e-8
+
+
+@pytest.fixture(scope="module")
+def case30():
+    return read_grid("case30")
+
+
+@pytest.fixture(scope="module")
+def case118():
+    return read_grid("case118")
+
+
+@pytest.fixture(scope="module")
+def case300():
+    return read_grid("case300")
+
+
+def rows_of(network, num_rows, spread=0.2, seed=0):
+    return sample_loads(
+        network, np.random.default_rng(seed), num_rows, spread=spread, regime="fixed"
+    )
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    buses=st.integers(2, 25),
+    extra=st.integers(0, 25),
+    stress=st.sampled_from([0.5, 1.0, 4.0, 20.0]),
+)
+def test_no_random_grid_gives_a_wrong_solution_or_loses_one_that_newton_finds(
+    seed, buses, extra, stress
+):
+    rng = np.random.default_rng(seed)
+    network = random_network(rng, buses, extra=extra, stress=stress)
+    injections = sample_loads(network, rng, 5, spread=0.3, regime="fixed")
+    solution = solve(network, injections)
+    base = nominal(network)
+    for row, demand in enumerate(injections.load_power):
+        if solution.solved[row]:
+            assert off_balance(network, solution.voltage[row], demand) <= TOL * 1.01
+        else:
+            assert np.isnan(solution.voltage[row]).all()
+        if base.solved[0]:
+            v, converged = dense_newton(network, base.voltage[0], demand)
+            if converged and np.abs(v).min() > 0.6:
+                assert solution.status[row] in (RowStatus.SOLVED, RowStatus.IMPLAUSIBLE)
+                if solution.solved[row] and np.abs(solution.voltage[row]).min() > 0.6:
+                    assert np.abs(solution.voltage[row] - v).max() < 1e-5
+
+
+def test_rows_agree_with_the_dense_newton_on_case30(case30):
+    injections = rows_of(case30, 20)
+    solution = solve(case30, injections, tol=1e-10)
+    for row, demand in enumerate(injections.load_power):
+        v, converged = dense_newton(case30, case30.v_start, demand, tol=1e-12)
+        assert converged
+        assert np.abs(solution.voltage[row] - v).max() < 1e-9  # both within 1e-10 of balance
+
+
+def test_a_tolerance_of_1e10_is_reached(case118):
+    assert solve(case118, rows_of(case118, 64), tol=1e-10).mismatch.max() <= 1e-10
+
+
+def test_every_outage_is_solved_with_the_plan_of_the_intact_grid(case30):
+    pairs = list(combinations(case30.elements, 2))[::40]
+    for pair in pairs:
+        network = case30.without(pair)
+        solution = nominal(network)
+        if not solution.solved[0]:
+            assert solution.status[0] == RowStatus.ISLANDED
+            continue
+        v, converged = dense_newton(network, case30.v_start, network.load_power)
+        assert converged
+        assert np.abs(solution.voltage[0] - v).max() < 1e-8
+
+
+def test_a_poisoned_row_leaves_its_neighbours_bit_for_bit(case118):
+    good = rows_of(case118, 70)
+    load_p = good.load_p.copy()
+    load_p[33, 5] = np.nan
+    load_p[40] *= 50  # no solution
+    bad = Injections(load_p=load_p, load_q=good.load_q)
+    clean, mixed = solve(case118, good), solve(case118, bad)
+    others = np.delete(np.arange(70), [33, 40])
+    assert np.array_equal(clean.voltage[others], mixed.voltage[others])
+    assert mixed.status[33] == RowStatus.NOT_RUN
+    assert "not a finite number" in mixed.reason
+    assert mixed.status[40] == RowStatus.NO_CONVERGENCE
+    assert np.isnan(mixed.voltage[[33, 40]]).all()
+    assert mixed.counts() == {"solved": 68, "no_convergence": 1, "not_run": 1}
+    with pytest.raises(NotConvergedError, match="33, 40"):
+        mixed.require_converged()
+
+
+@pytest.mark.parametrize("rows", [1, 7, 8, 31, 32, 33, 100])
+def test_results_do_not_depend_on_threads_or_on_the_size_of_the_batch(case30, rows):
+    injections = rows_of(case30, 100)
+    whole = solve(case30, injections, loading=True)
+    some = solve(case30, injections.rows(slice(0, rows)), threads=3, loading=True)
+    assert np.array_equal(whole.voltage[:rows], some.voltage)
+    assert np.array_equal(whole.loading[:rows], some.loading)
+
+
+def test_flows_from_the_kernel_are_those_of_the_equations(case300):
+    # some rows of case300 go through Newton: both ways of computing flows are seen
+    solution = solve(case300, rows_of(case300, 64), powers=True, loading=True)
+    ok = solution.solved
+    assert ok.sum() > 50
+    network = case300
+    expected = branch_powers(network, solution.voltage[ok])
+    np.testing.assert_allclose(solution.powers[ok], expected, atol=1e-9)
+    expected = branch_loading(network, solution.voltage[ok])
+    np.testing.assert_allclose(solution.loading[ok], expected, atol=1e-12)
+    assert np.isnan(solution.loading[~ok]).all()
+
+
+def test_rows_of_case300_are_those_that_full_newton_solves_or_more(case300):
+    injections = rows_of(case300, 150, seed=5)
+    solution = solve(case300, injections)
+    start = nominal(case300).voltage[0]
+    assert not solution.solved.all()  # the set has rows without solution
+    for row in np.flatnonzero(~solution.solved):
+        _, converged = dense_newton_quick(case300, start, injections.load_power[row])
+        assert not converged
+
+
+def dense_newton_quick(network, start, demand):
+    """As dense_newton, with scipy's sparse matrices: the dense loops take minutes at 300 buses."""
+    from gridshift.grid.pivoting import pivoting_newton
+
+    found = pivoting_newton(network, start, demand, TOL, 20)
+    return found.voltage, found.worst <= TOL and np.abs(found.voltage[network.pq]).min() > 0.5
+
+
+def test_topologies_prepared_together_equal_those_prepared_alone(case118):
+    labels = [label for label in case118.elements if label.startswith("line")][20:31]
+    together = [case118.without([label]) for label in labels]
+    prepare(together)
+    for network in together:
+        alone = topology_of(case118.without(network.outaged))
+        shared = topology_of(network)
+        assert np.array_equal(alone.point.voltage, shared.point.voltage)
+        assert np.array_equal(alone.point.upper, shared.point.upper)
+
+
+def test_one_scenario_on_many_topologies_equals_many_single_solves(case118):
+    engine = Engine.of(case118)
+    removed = [(b,) for b in range(case118.num_branches)]
+    together = engine.nominal(removed, threads=2)
+    checked = 0
+    for b in range(0, case118.num_branches, 9):
+        network = case118.without([case118.branch_labels[b]])
+        if not len(network.cut_off_buses()):
+            assert np.abs(together.voltage[b] - topology_of(network).point.voltage).max() < 1e-12
+            checked += 1
+    assert checked > 10
+
+
+def test_an_islanding_outage_is_islanded_and_says_which_buses(case30):
+    solution = nominal(case30.without(["line:0", "line:1"]))
+    assert solution.counts() == {"solved": 0, "islanded": 1}
+    assert np.isnan(solution.voltage).all()
+    assert "and 24 more" in solution.reason  # 29 buses, five are named
+
+
+def test_a_low_voltage_root_is_implausible_not_solved():
+    # A line of reactance 0.1 feeds 2.4 p.u.: roots at 0.87 and 0.49 per unit of voltage squared
+    # balance only near the nose; starting low leads to the low one.
+    network = make_network(
+        [BusKind.SLACK, BusKind.PQ], [(0, 1, branch_two_port(0.0, 0.1))], [(1, 0.5 + 0.0j)]
+    )
+    low = np.array([1.0, 0.05 * np.exp(-1.5j)])
+    found = Engine(network).prepare([()], start=low.view(float))[0]
+    assert found.solved()
+    assert found.lowest < 0.25
+    from dataclasses import replace
+
+    stuck = nominal(replace(network, v_start=low))
+    assert stuck.counts() == {"solved": 0, "implausible": 1}
+
+
+def test_a_load_beyond_the_nose_has_no_solution():
+    network = make_network(
+        [BusKind.SLACK, BusKind.PQ], [(0, 1, branch_two_port(0.0, 0.1))], [(1, 5.1 + 0.0j)]
+    )
+    assert nominal(network).counts() == {"solved": 0, "no_convergence": 1}  # limit: 1/(2x) = 5
+
+
+@pytest.mark.parametrize("x", [1e-8, 1e-5, -0.05, 30.0])
+def test_extreme_reactances_are_solved_to_tolerance_or_marked(x):
+    network = make_network(
+        [BusKind.SLACK, BusKind.PQ, BusKind.PQ, BusKind.PV],
+        [
+            (0, 1, branch_two_port(0.01, 0.05)),
+            (1, 2, branch_two_port(0.0, x)),
+            (2, 3, branch_two_port(0.01, 0.06, 0.02)),
+            (0, 3, branch_two_port(0.02, 0.08)),
+        ],
+        [(1, 0.1 + 0.05j), (2, 0.2 + 0.1j)],
+        gens=[(3, 0.1)],
+    )
+    solution = solve(network, rows_of(network, 9))
+    for row, demand in enumerate(rows_of(network, 9).load_power):
+        assert solution.solved[row]
+        # stamps of 1e8 carry rounding errors of 1e-8: both sums are right to that
+        slack = 1e-15 / abs(x) * 10
+        assert off_balance(network, solution.voltage[row], demand) <= TOL + slack
+
+
+def test_a_phase_shift_of_a_right_angle_is_solved():
+    network = make_network(
+        [BusKind.SLACK, BusKind.PQ, BusKind.PQ],
+        [
+            (0, 1, branch_two_port(0.01, 0.05, shift=np.pi / 2)),
+            (1, 2, branch_two_port(0.01, 0.05)),
+        ],
+        [(2, 0.2 + 0.1j)],
+    )
+    solution = nominal(network)
+    assert solution.solved[0]
+    assert abs(np.angle(solution.voltage[0, 1]) + np.pi / 2) < 0.1
+
+
+def test_a_bus_on_its_own_without_load_is_cut_off_not_solved():
+    network = make_network(
+        [BusKind.SLACK, BusKind.PQ, BusKind.PQ],
+        [(0, 1, branch_two_port(0.01, 0.05)), (1, 2, branch_two_port(0.01, 0.05))],
+        [(1, 0.2 + 0.1j)],
+    )
+    assert nominal(network.without(["line:1"])).counts() == {"solved": 0, "islanded": 1}
+
+
+def test_a_topology_whose_pivots_vanish_goes_to_the_pivoting_factorisation():
+    # Bus 1 balances an inductive line by a capacitor: its diagonal block is singular at the
+    # start, though the whole Jacobian is not.
+    series = branch_two_port(0.0, 0.1)
+    network = make_network(
+        [BusKind.SLACK, BusKind.PQ, BusKind.PQ],
+        [
+            (0, 1, branch_two_port(0.0, 0.1)),
+            (1, 2, branch_two_port(0.0, -0.1)),
+            (2, 0, series),
+        ],
+        [(1, 0.01 + 0.0j), (2, 0.01 + 0.0j)],
+    )
+    solution = nominal(network)
+    v, converged = dense_newton(network, network.v_start, network.load_power)
+    assert converged == bool(solution.solved[0])
+    if converged:
+        assert np.abs(solution.voltage[0] - v).max() < 1e-7
+
+
+def test_demands_of_the_wrong_shape_are_refused(case30):
+    with pytest.raises(ScenarioError, match=r"needs \(rows, 20\)"):
+        solve(case30, Injections(load_p=np.ones((3, 19)), load_q=np.ones((3, 19))))
+
+
+def test_nominal_rows_take_no_step(case118):
+    solution = solve(case118, nominal_loads(case118, 3))
+    assert solution.iterations.tolist() == [0, 0, 0]
+
+
+def test_streams_with_other_names_are_other_streams():
+    one, two = stream("case30", "test"), stream("case30", "context")
+    assert one.random() != two.random()
