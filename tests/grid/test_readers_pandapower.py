@@ -1,4 +1,4 @@
-"""pandapower networks come out as pandapower solves them: voltages, equations, loading, elements."""
+"""pandapower networks come out as pandapower solves them: voltages, equations and loading."""
 
 import random
 import subprocess

@@ -42,7 +42,9 @@ def read_grid(source: str | PathLike[str]) -> Network:
     from gridshift.grid.readers.pandapower_network import network_from_pandapower
     from gridshift.grid.readers.pandapower_source import json_net
 
-    return network_from_pandapower(json_net(path), name=path.stem, origin=f"pandapower {path.name}")
+    return network_from_pandapower(
+        json_net(path), name=path.stem, origin=f"pandapower {path.name}", source=text
+    )
 
 
 def _not_readable(text: str, path: Path) -> str:

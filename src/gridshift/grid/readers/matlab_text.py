@@ -45,12 +45,14 @@ def split_statements(text: str) -> list[Statement]:
     Raises:
         MatlabError: a bracket or string that is not closed, as in a file that is cut off.
     """
-    text = text.replace("\r\n", "\n").replace("\r", "\n") + "\n"
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    text, ended = text.rstrip("\n") + "\n", text.endswith("\n")
     text = _BLOCK_COMMENT.sub(lambda match: "\n" * match[0].count("\n"), text)
     statements: list[Statement] = []
     brackets: list[tuple[str, int]] = []
     parts: list[str] = []
     line = start = 1
+    separated = True  # whether the last statement is ended by more than the end of the file
     for match in _PIECES.finditer(text):
         kind, piece = match.lastgroup, match[0]
         if not parts:
@@ -67,6 +69,7 @@ def split_statements(text: str) -> list[Statement]:
         if kind in ("newline", "separator") and not brackets:
             if statement := "".join(parts).strip():
                 statements.append(Statement(start, statement))
+                separated = kind == "separator" or match.end() < len(text)
             parts.clear()
         elif kind == "continued":
             parts.append(" ")
@@ -79,4 +82,8 @@ def split_statements(text: str) -> list[Statement]:
         )
     if parts:
         raise MatlabError(start, "ends in a continuation; is the file cut off?")
+    if not ended and not separated and statements[-1].text != "end":
+        raise MatlabError(
+            statements[-1].line, "the last statement is not ended; is the file cut off?"
+        )
     return statements

@@ -12,20 +12,27 @@ from gridshift.grid.readers.pandapower_arrays import Assembled, assemble
 from gridshift.grid.readers.pandapower_ratings import branch_ratings, is_real_rating
 
 
-def network_from_pandapower(net, *, name: str, origin: str) -> Network:
+def network_from_pandapower(net, *, name: str, origin: str, source: str = "") -> Network:
     """The grid that `pandapower.runpp(net, calculate_voltage_angles=True)` would solve.
 
     Buses without a path to an external grid are left out, as pandapower does, with a warning if
     load goes with them. A line or transformer open at one end becomes a branch from its closed
     end to itself, with the admittance seen from there.
 
+    Args:
+        net: a pandapower network; it is left as it is.
+        name: of the grid.
+        origin: where it comes from, for people.
+        source: what messages call it; the name, if empty.
+
     Raises:
         GridFileError: parts that cannot be represented or solved, all in one message.
     """
-    grid = assemble(net, name)
+    source = source or name
+    grid = assemble(net, source)
     problems = _no_impedance(grid) + _not_finite(grid)
     if problems:
-        raise GridFileError(name, problems)
+        raise GridFileError(source, problems)
     _warn_of_lost_load(grid, name)
     labels, is_open = _bus_labels(grid)
     keep = np.flatnonzero(~is_open)
@@ -188,7 +195,7 @@ def _with_star_ties(grid: Assembled, branches: _Branches) -> _Branches:
         t = -1j * abs(y[row, 1])
         tie = np.array([t, -t, 0, 0] if at_start else [0, 0, -t, t])
         y[row] -= tie
-        ties.append((start[row], end[row], tie))
+        ties.append((int(start[row]), int(end[row]), tie))
     if not ties:
         return branches
     return _Branches(
