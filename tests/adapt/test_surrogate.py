@@ -93,6 +93,22 @@ def test_a_damaged_description_is_refused_in_one_line(surrogate, grid, tmp_path,
         Surrogate.load(tmp_path, grid)
 
 
+def test_a_description_with_other_fields_is_refused_in_one_line(surrogate, grid, tmp_path):
+    surrogate.save(tmp_path)
+    file = tmp_path / "surrogate.json"
+    about = json.loads(file.read_text())
+    about["config"]["colour"] = "red"
+    file.write_text(json.dumps(about))
+    with pytest.raises(StorageError, match="another version"):
+        Surrogate.load(tmp_path, grid)
+
+
+@pytest.mark.parametrize("shape", [(3, 1), (17,), (3, 18)])
+def test_inputs_of_a_wrong_width_are_refused(surrogate, shape):
+    with pytest.raises(GridshiftError, match=r"small needs \(N, 17\)"):
+        surrogate.predict(np.zeros(shape))
+
+
 def test_missing_and_unwritable_folders_are_told(surrogate, grid, tmp_path):
     with pytest.raises(StorageError, match="no surrogate in"):
         Surrogate.load(tmp_path, grid)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import scipy.linalg
-from hypothesis import given
+from hypothesis import given, settings
 from sklearn.covariance import empirical_covariance
 
 from gridshift.learn.moments import EPS, Moments, Spectrum, inverse_square_root
@@ -17,6 +17,7 @@ def test_the_covariance_is_scikit_learns_with_n_minus_one(seed, width):
 
 
 @given(seeds, widths)
+@settings(max_examples=20)
 def test_the_inverse_square_root_is_scipys_general_matrix_power(seed, width):
     covariance = Moments.of(correlated_rows(seed, width)).covariance
     slow = scipy.linalg.fractional_matrix_power(covariance + EPS * np.eye(width), -0.5)

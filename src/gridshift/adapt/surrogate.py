@@ -90,11 +90,16 @@ class Surrogate:
 
         Always one block at least, so that results have a width; it may be empty.
         """
+        if x.ndim != 2 or x.shape[1] != self.layout.num_inputs:
+            raise GridshiftError(
+                f"inputs of shape {x.shape}; {self.grid} needs (N, {self.layout.num_inputs})"
+            )
         for start in range(0, max(len(x), 1), BLOCK):
             rows = slice(start, start + BLOCK)
             scaled = (x[rows] - self.input_mean) / self.input_scale
             with torch.inference_mode():
-                yield rows, module(torch.from_numpy(scaled.astype(np.float32))).numpy()
+                out = module(torch.from_numpy(scaled.astype(np.float32))).numpy()
+            yield rows, out
 
     def save(self, folder: str | Path) -> None:
         """Write `surrogate.safetensors` and `surrogate.json` (see `adapt/surrogate_file.py`)."""

@@ -84,6 +84,15 @@ def load(folder: str | Path, network: Network) -> Surrogate:
             f"the surrogate in {folder} has another order of inputs and outputs than this version "
             f"gives {network.name}; train it anew"
         )
+    try:
+        return _assemble(about, tensors, layout)
+    except (KeyError, TypeError, RuntimeError) as error:
+        raise StorageError(
+            f"the surrogate in {folder} was written by another version of gridshift; train it anew"
+        ) from error
+
+
+def _assemble(about: dict[str, Any], tensors: dict[str, torch.Tensor], layout: Layout) -> Surrogate:
     config = parse_config(about["config"])
     backbone = config.backbone.build(layout.num_inputs, layout.num_outputs)
     prefix = "backbone."

@@ -5,6 +5,7 @@ import hashlib
 import json
 import math
 import os
+import pickle
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -145,6 +146,10 @@ def _identity(backbone: nn.Module, x: Tensor, z: Tensor, config: TrainingConfig,
     return state.hexdigest()
 
 
+_DAMAGE = (OSError, EOFError, KeyError, RuntimeError, ValueError, pickle.UnpicklingError)
+"""What `torch.load` raises for files that aren't whole."""
+
+
 class _Checkpoint:
     """State of a training on disk; without a path it does nothing."""
 
@@ -158,9 +163,9 @@ class _Checkpoint:
             return 0
         try:
             state = torch.load(self.path, weights_only=True)
-        except Exception as error:  # torch raises whatever the damage makes of its pickle
+        except _DAMAGE as error:
             raise StorageError(f"{self.path} is not a checkpoint, or is damaged") from error
-        if state.get("identity") != self.identity:
+        if not isinstance(state, dict) or state.get("identity") != self.identity:
             raise StorageError(
                 f"checkpoint {self.path} is of another training (data, schedule or seed differ); "
                 "delete it or give another file"
