@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,8 @@ from gridshift.grid.kernels.lanes import Lanes, vector_bits
 from gridshift.grid.kernels.newton import newton_rows, newton_topologies
 from gridshift.grid.network import Network
 from gridshift.grid.program import compile_plan
+
+Device = Literal["cpu", "gpu"]
 
 NEWTON_LANES = 8
 CHORD_STEPS = 12
@@ -248,8 +250,13 @@ class Engine:
         threads: int = 1,
         powers: bool = False,
         loading: bool = False,
+        device: Device = "cpu",
     ) -> Rows:
-        """Solve R rows of one topology; `Rows.worst` tells which are solved."""
+        """Solve R rows of one topology; `Rows.worst` tells which are solved.
+
+        On a GPU the chord steps run there and the rows that are left over here; branch powers and
+        loading are then left to the caller.
+        """
         rows = len(load_p)
         out = Rows(
             np.empty((rows, 2 * self.num_buses)),
@@ -262,7 +269,12 @@ class Engine:
         )
         shared = (self.plan.program, self.plan.num_pv, topology.point)
         injected = (self.load_bus, self.scheduled, self.set_point)
-        if topology.solved(tol) and topology.trusted:
+        if topology.solved(tol) and topology.trusted and device == "gpu":
+            from gridshift.grid.kernels.gpu import chord_on_gpu
+
+            chord_on_gpu(*shared[:2], self.plan.num_unknowns, topology.point, *injected, load_p,
+                         load_q, tol, CHORD_STEPS, ACCELERATE_FROM, out)  # fmt: skip
+        elif topology.solved(tol) and topology.trusted:
             branches = self._branches(removed)
             kernel = partial(chord, self.lanes, self.solving, *shared, *injected, branches, load_p,
                              load_q, tol, CHORD_STEPS, ACCELERATE_FROM)  # fmt: skip

@@ -23,8 +23,8 @@ def worst_mismatch(network: Network, voltage: Complex, load_power: Complex) -> R
     return np.maximum(np.abs(off.real).max(-1), np.abs(off.imag).max(-1))
 
 
-def jacobian(network: Network, voltage: Complex) -> sp.csc_array:
-    """Derivative of [P at PV and PQ buses, Q at PQ buses] by [angle there, magnitude at PQ].
+def power_derivatives(network: Network, voltage: Complex) -> tuple[sp.csr_array, sp.csr_array]:
+    """(B, B) derivatives of complex injected power by voltage angles and by magnitudes, all buses.
 
     Source: MATPOWER Technical Note 2, polar coordinates and power balance.
     """
@@ -33,8 +33,13 @@ def jacobian(network: Network, voltage: Complex) -> sp.csc_array:
     dv, di, dn = sp.diags_array(v), sp.diags_array(current), sp.diags_array(v / np.abs(v))
     by_angle = 1j * dv @ (di - y @ dv).conj()
     by_magnitude = dv @ (y @ dn).conj() + di.conj() @ dn
+    return sp.csr_array(by_angle), sp.csr_array(by_magnitude)
+
+
+def jacobian(network: Network, voltage: Complex) -> sp.csc_array:
+    """Derivative of [P at PV and PQ buses, Q at PQ buses] by [angle there, magnitude at PQ]."""
+    by_angle, by_magnitude = power_derivatives(network, voltage)
     moving, pq = np.concatenate([network.pv, network.pq]), network.pq
-    by_angle, by_magnitude = sp.csr_array(by_angle), sp.csr_array(by_magnitude)
     return sp.csc_array(
         sp.block_array(
             [

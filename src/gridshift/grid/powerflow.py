@@ -7,8 +7,8 @@ from enum import IntEnum
 import numpy as np
 
 from gridshift.arrays import Bool, Complex, Int, Real
-from gridshift.errors import NotConvergedError, ScenarioError
-from gridshift.grid.engine import Engine, Topology
+from gridshift.errors import GridshiftError, NotConvergedError, ScenarioError
+from gridshift.grid.engine import Device, Engine, Topology
 from gridshift.grid.equations import branch_loading, branch_powers
 from gridshift.grid.kernels.graph import unreachable
 from gridshift.grid.network import BusKind, Network
@@ -91,6 +91,7 @@ def solve(
     threads: int = 1,
     powers: bool = False,
     loading: bool = False,
+    device: Device = "cpu",
 ) -> BatchSolution:
     """Solve every row from the topology's nominal point; a row that fails never touches another.
 
@@ -104,11 +105,15 @@ def solve(
         threads: worker threads over blocks of rows; results don't depend on it.
         powers: return branch powers.
         loading: return branch loading.
+        device: where the chord steps run, 'cpu' or 'gpu' (CUDA).
 
     Raises:
+        GridshiftError: a GPU is asked for and there is none.
         ScenarioError: arrays whose shape does not fit the network.
     """
     load_p, load_q = _demands(network, injections)
+    if device == "gpu":
+        _require_gpu()
     islanded = _islanded(network, len(load_p))
     if islanded is not None:
         return islanded
@@ -116,7 +121,7 @@ def solve(
     topology = topology_of(network)
     rows = engine.solve(
         topology, load_p, load_q, removed=_removed(network), tol=tol, max_steps=max_iterations,
-        threads=threads, powers=powers, loading=loading,
+        threads=threads, powers=powers, loading=loading, device=device,
     )  # fmt: skip
     solution = BatchSolution(
         network=network,
@@ -127,7 +132,17 @@ def solve(
         powers=rows.powers.reshape(len(load_p), -1, 4) if powers else None,
         loading=rows.loading if loading else None,
     )
-    return _finish(solution, injections, rows.growth != 0, topology, tol, max_iterations)
+    without_flows = (rows.growth != 0) | (device == "gpu")
+    return _finish(solution, injections, without_flows, topology, tol, max_iterations)
+
+
+def _require_gpu() -> None:
+    from gridshift.grid.kernels.gpu import available
+
+    if not available():
+        raise GridshiftError(
+            "no CUDA device is at hand; leave out device='gpu' to use the processor"
+        )
 
 
 def nominal(network: Network, *, tol: float = 1e-8) -> BatchSolution:
@@ -227,14 +242,14 @@ def _statuses(worst: Real, lowest: Real, growth: Real, tol: float) -> Int:
 
 
 def _finish(
-    solution: BatchSolution, injections: Injections, by_newton: Bool, topology: Topology,
+    solution: BatchSolution, injections: Injections, without_flows: Bool, topology: Topology,
     tol: float, max_iterations: int,
 ) -> BatchSolution:  # fmt: skip
     """Rows not run, rows for the pivoting factorisation, and NaN in every row that failed."""
     reason = ""
     status, voltage = solution.status, solution.voltage
     failed = status != RowStatus.SOLVED
-    if not failed.any() and not by_newton.any():
+    if not failed.any() and not without_flows.any():
         return solution
     unfit = failed & ~np.isfinite(injections.load_power).all(1)
     if unfit.any():
@@ -252,7 +267,7 @@ def _finish(
         if found.worst <= tol:
             low = np.abs(found.voltage[solution.network.pq]).min(initial=1.0) < IMPLAUSIBLE_BELOW
             status[row] = RowStatus.IMPLAUSIBLE if low else RowStatus.SOLVED
-    late = np.flatnonzero(by_newton)
+    late = np.flatnonzero(without_flows)
     if solution.powers is not None:
         solution.powers[late] = branch_powers(solution.network, voltage[late])
     if solution.loading is not None:
