@@ -148,7 +148,11 @@ def _require_gpu() -> None:
 def nominal(network: Network, *, tol: float = 1e-8) -> BatchSolution:
     """The topology at nominal demand, one row; from the source's start for the grid as read."""
     islanded = _islanded(network, 1)
-    return islanded if islanded is not None else solve(network, nominal_loads(network), tol=tol)
+    if islanded is not None:
+        return islanded
+    solution = solve(network, nominal_loads(network), tol=tol)
+    steps = np.array([topology_of(network).steps])
+    return replace(solution, iterations=solution.iterations + steps)
 
 
 def topology_of(network: Network) -> Topology:
