@@ -20,10 +20,8 @@ from gridshift.errors import GridshiftError, SurrogateMismatchError
 from gridshift.grid.network import Network
 from gridshift.grid.scenarios import Spread, sample_loads, stream
 from gridshift.learn import training
+from gridshift.learn.folding import FoldedNetwork, input_scaling, run
 from gridshift.learn.whitening import Affine, fit_transform
-
-BLOCK = 1_024
-"""Rows that go through the backbone at a time, so that hidden layers stay in the cache."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -76,10 +74,8 @@ class Surrogate:
 
     def with_transform(self, transform: Affine) -> "FoldedPredictor":
         """The same backbone with another way back to y."""
-        head: nn.Linear = self.backbone.head  # type: ignore[assignment]
-        weight, bias = (p.detach().numpy().astype(np.float64) for p in (head.weight, head.bias))
-        weight, bias = transform.fold_into_linear(weight, bias)
-        return FoldedPredictor(surrogate=self, weight=weight.astype(np.float32), bias=bias)
+        folded = FoldedNetwork.of(self.backbone, transform, self.input_mean, self.input_scale)
+        return FoldedPredictor(surrogate=self, weight=folded.weight, bias=folded.bias)
 
     @cached_property
     def _predictor(self) -> "FoldedPredictor":
@@ -94,12 +90,7 @@ class Surrogate:
             raise GridshiftError(
                 f"inputs of shape {x.shape}; {self.grid} needs (N, {self.layout.num_inputs})"
             )
-        for start in range(0, max(len(x), 1), BLOCK):
-            rows = slice(start, start + BLOCK)
-            scaled = (x[rows] - self.input_mean) / self.input_scale
-            with torch.inference_mode():
-                out = module(torch.from_numpy(scaled.astype(np.float32))).numpy()
-            yield rows, out
+        yield from run(module, x, self.input_mean, self.input_scale)
 
     def save(self, folder: str | Path) -> None:
         """Write `surrogate.safetensors` and `surrogate.json` (see `adapt/surrogate_file.py`)."""
@@ -233,15 +224,6 @@ def check_grid(network: Network, grid: str, num_buses: int, digest: str) -> None
             f"does not fit {network.name} ({network.num_buses} buses, digest {given[:8]}); "
             f"train one with 'gridshift train {network.name} --out DIR'"
         )
-
-
-def input_scaling(x: Real) -> tuple[Real, Real]:
-    """Mean and standard deviation (X,) of rows (R, X); 1 for an input that never varies.
-
-    A constant's computed deviation is round-off, not zero, so constants are told by their range.
-    """
-    constant = x.min(0) == x.max(0)
-    return np.where(constant, x[0], x.mean(0)), np.where(constant, 1.0, x.std(0))
 
 
 def _stream(network: Network, role: str, config: SurrogateConfig) -> np.random.Generator:
