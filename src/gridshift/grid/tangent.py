@@ -65,9 +65,7 @@ class Tangent:
         parts = _Parts.of(network)
         by_angle, by_magnitude = power_derivatives(network, voltage)
         full = sp.csr_array(
-            sp.block_array(
-                [[by_angle.real, by_magnitude.real], [by_angle.imag, by_magnitude.imag]]
-            )
+            sp.block_array([[by_angle.real, by_magnitude.real], [by_angle.imag, by_magnitude.imag]])
         )
         balance, generation = full[parts.unknown], full[parts.generation]
         set_points, injected = parts.set_points, parts.injected
@@ -244,5 +242,6 @@ def scheduled_generators(network: Network) -> Int:
 def _slices(**sizes: int) -> dict[str, slice]:
     stops = np.cumsum(list(sizes.values())).tolist()
     return {
-        name: slice(stop - size, stop) for (name, size), stop in zip(sizes.items(), stops, strict=True)
+        name: slice(stop - size, stop)
+        for (name, size), stop in zip(sizes.items(), stops, strict=True)
     }

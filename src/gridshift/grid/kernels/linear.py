@@ -1,0 +1,91 @@
+"""First- and second-order expansion of the solution around a topology's nominal point, in lanes.
+
+The first order is one pair of triangular solves with the topology's factors; the second adds a
+mismatch and another pair: J s1 = dS, J s2 = dS - (S(u + s1) - S(u)), and s1 + s2 is the Taylor
+series of the solution up to its third-order terms.
+"""
+# pyright: basic, reportCallIssue=false, reportArgumentType=false, reportAttributeAccessIssue=false
+
+from gridshift.grid.kernels.chord import first_residual, gather, scatter
+from gridshift.grid.kernels.lanes import (
+    convert,
+    element,
+    fill,
+    load,
+    muladd,
+    mulsub,
+    store,
+    width,
+)
+from gridshift.grid.kernels.steps import compiled, mismatch, substitute, turn
+
+
+@compiled
+def expand(
+    lanes, solving, p, num_pv, point, load_bus, scheduled, set_point, outputs, load_p, load_q,
+    order, work, out, first_block, last_block,
+):  # fmt: skip
+    """out (R, Y) := outputs of the rows of some blocks, to first or second order in their loads."""
+    w = width(lanes)
+    rows = len(load_p)
+    for block in range(first_block, last_block):
+        start = block * w
+        gather(lanes, load_bus, scheduled, point.voltage, load_p, load_q, start, work)
+        first_residual(lanes, solving, p, point.power, work)
+        substitute(solving, p, point.lower, point.diagonal, point.upper, work.residual)
+        if order == 2:
+            store(work.active, 0, fill(lanes, 1.0))
+            for q in range(element(p.node_first, len(p.node_bus))):
+                store(work.plain, q * w, load(solving, work.residual, q * w))
+            turn(lanes, solving, p, work.residual, work.active, set_point, False, work.voltage)
+            mismatch(
+                lanes, solving, p, num_pv, point.admittance, work.voltage, work.power,
+                work.residual, work.worst,
+            )  # fmt: skip
+            substitute(solving, p, point.lower, point.diagonal, point.upper, work.residual)
+            generated(lanes, outputs, work.voltage, work.tile)
+        observe(lanes, solving, outputs, order, work)
+        scatter(lanes, work.tile, out, start, min(w, rows - start))
+
+
+@compiled
+def generated(lanes, outputs, voltage, tile):
+    """First rows of tile := computed active or reactive power at the buses of `generation`."""
+    w = width(lanes)
+    for o in range(len(outputs.power_at)):
+        at = (element(outputs.power_at, o) >> 1) * (2 * w)
+        re, im = fill(lanes, 0.0), fill(lanes, 0.0)
+        for e in range(element(outputs.row_ptr, o), element(outputs.row_ptr, o + 1)):
+            bus = element(outputs.row_bus, e) * (2 * w)
+            g = fill(lanes, element(outputs.admittance, 2 * e))
+            b = fill(lanes, element(outputs.admittance, 2 * e + 1))
+            v_re, v_im = load(lanes, voltage, bus), load(lanes, voltage, bus + w)
+            re = mulsub(b, v_im, muladd(g, v_re, re))
+            im = muladd(b, v_re, muladd(g, v_im, im))
+        v_re, v_im = load(lanes, voltage, at), load(lanes, voltage, at + w)
+        if element(outputs.power_at, o) & 1:
+            store(tile, o * w, mulsub(v_re, im, v_im * re))
+        else:
+            store(tile, o * w, muladd(v_re, re, v_im * im))
+
+
+@compiled
+def observe(lanes, solving, outputs, order, work):
+    """tile (Y, W) := outputs, powers from the last step, the rest from the sum of all steps."""
+    w = width(lanes)
+    powers = len(outputs.power_at)
+    for o in range(len(outputs.constant)):
+        if o < powers:
+            total = fill(lanes, element(outputs.constant, o))
+            if order == 2:
+                total = load(lanes, work.tile, o * w) + fill(lanes, element(outputs.own, o))
+            total = total - load(lanes, work.power, element(outputs.power_at, o) * w)
+        else:
+            total = fill(lanes, element(outputs.constant, o))
+        for e in range(element(outputs.ptr, o), element(outputs.ptr, o + 1)):
+            at = element(outputs.unknown, e) * w
+            step = convert(lanes, load(solving, work.residual, at))
+            if order == 2 and o >= powers:
+                step = step + convert(lanes, load(solving, work.plain, at))
+            total = muladd(fill(lanes, element(outputs.value, e)), step, total)
+        store(work.tile, o * w, total)
