@@ -151,10 +151,9 @@ def _print(console, result: "Screening", top: int) -> None:
     )
     for note in result.notes:
         console.print(f"note: {note}", style="dim")
-    console.print(
-        f"sweep {cost['sweep_s']:,.1f} s, in all {cost['wall_s']:,.1f} s; {result.report}",
-        soft_wrap=True,
-    )
+    trained = f"training {cost['train_s']:,.1f} s (once for this grid), " * bool(cost["train_s"])
+    console.print(f"{trained}sweep {cost['sweep_s']:,.1f} s on {config.num_workers} workers")
+    console.print(f"report: {result.report}", soft_wrap=True)
 
 
 def _percent(share: float) -> str:
