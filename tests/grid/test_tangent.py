@@ -74,7 +74,7 @@ def test_the_map_its_matrix_its_transpose_and_its_low_rank_form_are_one(network)
 
 
 def test_the_derivative_by_the_state_agrees_with_a_complex_step():
-    """Powers by dense complex arithmetic with an imaginary step: no subtraction, no cancellation."""
+    """Dense powers with an imaginary step: no subtraction, so nothing cancels."""
     network = read_grid("case30").without(["line:9"])
     tangent, admittance = Tangent.of(network), network.admittance.toarray()
     voltage = tangent.voltage

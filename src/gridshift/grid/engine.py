@@ -278,7 +278,7 @@ class Engine:
             branches = self._branches(removed)
             kernel = partial(chord, self.lanes, self.solving, *shared, *injected, branches, load_p,
                              load_q, tol, CHORD_STEPS, ACCELERATE_FROM)  # fmt: skip
-            self._chord(kernel, out, rows, threads)
+            self.run_blocks(kernel, out, rows, threads)
         if (out.worst <= tol).all():
             return out
         finite = np.isfinite(load_p + load_q).all(axis=1).reshape(-1)
@@ -298,7 +298,8 @@ class Engine:
         newton(0.0, damped=True)
         return out
 
-    def _chord(self, kernel: Callable, out: Rows, rows: int, threads: int) -> None:
+    def run_blocks(self, kernel: Callable, out: Rows | Real, rows: int, threads: int) -> None:
+        """Run a kernel `(work, out, first_block, last_block)` over all rows in blocks of lanes."""
         self._share(kernel, out, -(-rows // self.lanes.width), threads, self._chord_spare,
                     self._chord_work)  # fmt: skip
 

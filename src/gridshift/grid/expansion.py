@@ -73,7 +73,7 @@ class Expansion:
             self.topology.point, engine.load_bus, engine.scheduled, engine.set_point, self._rows,
             load_p, load_q, order,
         )  # fmt: skip
-        engine._chord(kernel, out, len(load_p), threads)
+        engine.run_blocks(kernel, out, len(load_p), threads)
         return out
 
     @cached_property
@@ -101,7 +101,7 @@ class Expansion:
             unknown=place[by_state.indices],
             value=by_state.data,
             power_at=power_at,
-            own=np.where(power_at % 2, 0.0, own[power_at // 2]),
+            own=(power_at % 2 == 0) * own[power_at // 2],
             row_ptr=admittance.indptr.astype(np.int64),
             row_bus=admittance.indices.astype(np.int64),
             admittance=np.ascontiguousarray(admittance.data).view(np.float64),

@@ -137,14 +137,23 @@ class Tangent:
 
     def low_rank(self, rank: int) -> tuple[Real, Real]:
         """(Y, rank) and (rank, X) whose product is the best of that rank, without the matrix."""
-        action = LinearOperator(
-            shape=(len(self.y), len(self.x)),
-            dtype=np.float64,
-            matvec=lambda dx: self.apply(dx.reshape(1, -1))[0],
-            rmatvec=lambda dy: self.apply_transposed(dy.reshape(1, -1))[0],
-        )
-        left, values, right = svds(action, k=rank, random_state=0)
+        start = np.ones(min(len(self.y), len(self.x)))
+        left, values, right = svds(_Action(self), k=rank, v0=start)
         return left * values, right
+
+
+class _Action(LinearOperator):
+    """The map as scipy's iterative methods take it."""
+
+    def __init__(self, tangent: Tangent):
+        self.tangent = tangent
+        super().__init__(np.dtype(np.float64), (len(tangent.y), len(tangent.x)))
+
+    def _matvec(self, x: Real) -> Real:
+        return self.tangent.apply(x.reshape(1, -1))[0]
+
+    def _rmatvec(self, x: Real) -> Real:
+        return self.tangent.apply_transposed(x.reshape(1, -1))[0]
 
 
 def nominal_voltage(network: Network) -> Complex:
