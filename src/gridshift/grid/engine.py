@@ -367,7 +367,7 @@ class Engine:
             worst=_aligned(w),
             active=_aligned(w),
             steps=np.zeros(w, np.int64),
-            tile=_aligned(max(self.num_loads, 4 * self.num_branches) * w),
+            tile=_aligned(max(self.num_loads, 4 * self.num_branches, 2 * self.num_buses) * w),
         )
 
     def _newton_work(self) -> NewtonWork:

@@ -111,10 +111,10 @@ def solve(
         GridshiftError: a GPU is asked for and there is none.
         ScenarioError: arrays whose shape does not fit the network.
     """
-    load_p, load_q = _demands(network, injections)
+    load_p, load_q = all_demands(network, injections)
     if device == "gpu":
         _require_gpu()
-    islanded = _islanded(network, len(load_p))
+    islanded = all_islanded(network, len(load_p))
     if islanded is not None:
         return islanded
     engine = Engine.of(network)
@@ -147,7 +147,7 @@ def _require_gpu() -> None:
 
 def nominal(network: Network, *, tol: float = 1e-8) -> BatchSolution:
     """The topology at nominal demand, one row; from the source's start for the grid as read."""
-    islanded = _islanded(network, 1)
+    islanded = all_islanded(network, 1)
     if islanded is not None:
         return islanded
     solution = solve(network, nominal_loads(network), tol=tol)
@@ -198,7 +198,12 @@ def _removed(network: Network) -> tuple[int, ...]:
     )
 
 
-def _demands(network: Network, injections: Injections) -> tuple[Real, Real]:
+def all_demands(network: Network, injections: Injections) -> tuple[Real, Real]:
+    """(R, L) active and reactive demands as the kernels read them.
+
+    Raises:
+        ScenarioError: arrays whose shape does not fit the network.
+    """
     expected = (len(injections.load_p), network.num_loads)
     for name, demand in (("load_p", injections.load_p), ("load_q", injections.load_q)):
         if demand.shape != expected:
@@ -211,7 +216,7 @@ def _demands(network: Network, injections: Injections) -> tuple[Real, Real]:
     )
 
 
-def _islanded(network: Network, rows: int) -> BatchSolution | None:
+def all_islanded(network: Network, rows: int) -> BatchSolution | None:
     """All rows islanded, if the outage cuts buses off."""
     gone = cut_off(network)
     if not gone.any():

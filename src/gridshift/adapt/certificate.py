@@ -1,0 +1,160 @@
+"""Power balance of each prediction, and predictions of which every row keeps a tolerance.
+
+A prediction says what it is worth without being compared with anything: its voltages either satisfy
+the power flow equations of the topology under the row's loads, or they don't.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from gridshift.adapt.layout import Layout
+from gridshift.adapt.methods import Predictor
+from gridshift.arrays import Complex, Real
+from gridshift.errors import GridshiftError
+from gridshift.grid.balance import Balance, Repaired, StateRows, check, repair
+from gridshift.grid.network import Network
+from gridshift.grid.scenarios import Injections
+
+BLOCK = 256
+"""Rows whose outputs are computed from voltages at a time, so that they stay in the cache."""
+
+
+def certificate(network: Network, layout: Layout, x: Real, y: Real, *, threads: int = 1) -> Balance:
+    """Mismatch of each predicted row: at the worst bus, where, and by the paper's definition.
+
+    Args:
+        network: the topology whose equations the rows should satisfy.
+        layout: of x and y.
+        x: (R, X) inputs.
+        y: (R, Y) predicted outputs.
+        threads: worker threads.
+
+    Raises:
+        GridshiftError: set-points in x that aren't the network's, or shapes that don't fit.
+    """
+    injections = _injections(network, layout, x)
+    return check(network, injections, states(layout, y), threads=threads)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Certified:
+    """Predictions of which every row is within `tol` of power balance, or NaN."""
+
+    tol: float
+    layout: Layout
+    injections: Injections
+    network: Network
+    rows: Repaired
+
+    @property
+    def voltage(self) -> Complex:
+        """(R, B); NaN in marked rows."""
+        return self.rows.voltage
+
+    @cached_property
+    def y(self) -> Real:
+        """(R, Y) outputs that belong to the voltages; NaN in marked rows.
+
+        Generation follows from the voltages in predicted rows as well: what the certificate covers
+        is the voltages, and a generation predicted beside them need not agree with them.
+        """
+        y = np.empty((self.injections.num_rows, self.layout.num_outputs))
+        for start in range(0, len(y), BLOCK):
+            rows = slice(start, start + BLOCK)
+            y[rows] = self.layout.pack_outputs(
+                self.network, self.injections.rows(rows), self.voltage[rows]
+            )
+        return y
+
+    @property
+    def worst_mismatch(self) -> float:
+        """Largest mismatch of a returned row, p.u.; NaN if none is."""
+        return float(self.rows.mismatch[self.rows.returned].max(initial=np.nan))
+
+    def counts(self) -> dict[str, int]:
+        """Rows predicted, repaired, solved and marked."""
+        return self.rows.counts()
+
+
+def certify(
+    network: Network,
+    layout: Layout,
+    x: Real,
+    y: Real,
+    *,
+    tol: float = 1e-6,
+    quantile: float = 0.0,
+    threads: int = 1,
+) -> Certified:
+    """Predictions of which every row is within `tol` of power balance, or marked by NaN.
+
+    Args:
+        network: the topology.
+        layout: of x and y.
+        x: (R, X) inputs.
+        y: (R, Y) predicted outputs.
+        tol: largest mismatch of a returned row, p.u.
+        quantile: share of the rows, the worst ones, that are corrected to 1e-8 even if they are
+            within `tol`.
+        threads: worker threads; results don't depend on it.
+
+    Raises:
+        GridshiftError: set-points in x that aren't the network's, shapes that don't fit, or a
+            tolerance that isn't positive.
+    """
+    injections = _injections(network, layout, x)
+    rows = repair(
+        network, injections, states(layout, y), tol=tol, worst=quantile, threads=threads
+    )  # fmt: skip
+    return Certified(tol=tol, layout=layout, injections=injections, network=network, rows=rows)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CertifiedPredictor:
+    """A predictor whose rows are within `tol` of power balance, or NaN."""
+
+    predictor: Predictor
+    network: Network
+    layout: Layout
+    tol: float = 1e-6
+    quantile: float = 0.0
+
+    def certified(self, x: Real) -> Certified:
+        """The prediction with voltages, origin and mismatch of each row."""
+        y = self.predictor.predict(x)
+        return certify(
+            self.network, self.layout, x, y, tol=self.tol, quantile=self.quantile
+        )  # fmt: skip
+
+    def predict(self, x: Real) -> Real:
+        """(R, Y) outputs of inputs (R, X)."""
+        return self.certified(x).y
+
+
+def states(layout: Layout, y: Real) -> StateRows:
+    """The rows of y as states: where magnitude, angle and generation of each bus are."""
+    if y.ndim != 2 or y.shape[1] != layout.num_outputs:
+        raise GridshiftError(f"outputs of shape {y.shape}; (N, {layout.num_outputs}) is needed")
+    columns = np.arange(layout.num_outputs)
+    magnitude, angle, reactive = (np.full(layout.num_buses, -1) for _ in range(3))
+    magnitude[layout.pq] = columns[layout.y_slices["v"]]
+    angle[layout.non_slack] = columns[layout.y_slices["theta"]]
+    reactive[layout.controlled] = columns[layout.y_slices["q_gen"]]
+    return StateRows(y, magnitude, angle, reactive)
+
+
+def _injections(network: Network, layout: Layout, x: Real) -> Injections:
+    """Loads of x, whose other entries must be the network's own: the engine knows no others."""
+    if x.ndim != 2 or x.shape[1] != layout.num_inputs:
+        raise GridshiftError(f"inputs of shape {x.shape}; (N, {layout.num_inputs}) is needed")
+    injections = layout.unpack_injections(x)
+    constants = slice(layout.x_slices["v_set"].start, layout.num_inputs)
+    own = layout.pack_inputs(network, injections.rows(slice(1)))[:, constants]
+    if len(x) and not (x[:, constants] == own).all():
+        raise GridshiftError(
+            f"x has set-points that are not those of {network.name}; a certificate holds for the "
+            "grid's own, so change them in the grid"
+        )
+    return injections

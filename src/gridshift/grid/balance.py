@@ -1,0 +1,264 @@
+"""Given states of one topology: how far each is from power balance, and the repair of the far ones.
+
+A repaired row starts where it is, with the factors that the engine has of the topology; what chord
+steps don't bring within the tolerance is solved from the nominal point like any other row.
+"""
+
+import time
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from gridshift.arrays import Bool, Complex, Int, Real
+from gridshift.errors import GridshiftError
+from gridshift.grid.engine import ACCELERATE_FROM, CHORD_STEPS, Engine, Topology
+from gridshift.grid.kernels.certify import chord_from
+from gridshift.grid.network import Network
+from gridshift.grid.powerflow import (
+    IMPLAUSIBLE_BELOW,
+    RowStatus,
+    all_demands,
+    all_islanded,
+    solve,
+    topology_of,
+)
+from gridshift.grid.scenarios import Injections
+
+EXACT = 1e-8
+"""Mismatch, p.u., that rows are brought to which are corrected because they are the worst."""
+
+
+class StateRows(NamedTuple):
+    """States to be judged, one a row: which column of `values` is what of which bus; -1 for none.
+
+    Where it is none, a magnitude is the grid's set-point and an angle the slack bus's own.
+    """
+
+    values: Real
+    """(R, C)"""
+    magnitude_at: Int
+    """(B,)"""
+    angle_at: Int
+    """(B,)"""
+    reactive_at: Int
+    """(B,) reactive generation at PV buses; enters `Balance.norm` only."""
+
+    @classmethod
+    def of_voltage(cls, network: Network, voltage: Complex) -> "StateRows":
+        """Voltages (R, B); set-points are the network's, whatever the rows say."""
+        buses = np.arange(network.num_buses)
+        free, moving = np.full_like(buses, -1), buses + network.num_buses
+        free[network.pq], moving[network.slack] = network.pq, -1
+        values = np.hstack([np.abs(voltage), np.angle(voltage)])
+        return cls(values, free, moving, np.full_like(buses, -1))
+
+    def rows(self, which: Int) -> "StateRows":
+        return self._replace(values=self.values[which])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Balance:
+    """Power balance of R states as they were given, p.u.; NaN where a state is not finite."""
+
+    worst: Real
+    """(R,) largest active or reactive mismatch over the buses that specify it, as in the solver."""
+    bus: Int
+    """(R,) where it is; -1 where there is no number."""
+    norm: Real
+    """(R,) largest sqrt(dP^2 + dQ^2) over buses other than slack ones, dQ at a PV bus against the
+    state's own generation if it has one: the paper's appendix on physical validity."""
+
+
+class Origin(IntEnum):
+    """Where a row of `Repaired` comes from."""
+
+    PREDICTED = 0
+    """As it was given."""
+    REPAIRED = 1
+    """By chord steps from what was given."""
+    SOLVED = 2
+    """By the solver, from the nominal point."""
+    MARKED = 3
+    """Nowhere: no solution was found, the row is NaN."""
+
+    @property
+    def text(self) -> str:
+        return self.name.lower()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Repaired:
+    """R states, every one within the tolerance or marked."""
+
+    voltage: Complex
+    """(R, B); NaN in marked rows."""
+    origin: Int
+    """(R,) values of `Origin`."""
+    status: Int
+    """(R,) values of `RowStatus`; whatever isn't solved is marked."""
+    mismatch: Real
+    """(R,) of the state returned; of the last attempt in marked rows."""
+    given: Balance
+    seconds: dict[str, float]
+    """Wall time of `check`, `repair` and `solve`."""
+    reason: str = ""
+
+    @property
+    def returned(self) -> Bool:
+        """(R,) rows that have a state."""
+        return self.status == RowStatus.SOLVED
+
+    def counts(self) -> dict[str, int]:
+        """Number of rows by origin, all four."""
+        return {o.text: int((self.origin == o).sum()) for o in Origin}
+
+
+class _Rows(NamedTuple):
+    """What the kernel writes of R rows."""
+
+    given: Real
+    bus: Int
+    norm: Real
+    worst: Real
+    steps: Int
+    lowest: Real
+    """Smallest squared magnitude at PQ buses of the state returned."""
+    voltage: Real
+    """(R, 2 B) or empty."""
+
+
+def check(
+    network: Network, injections: Injections, state: StateRows, *, threads: int = 1
+) -> Balance:
+    """Power balance of each state under its own loads.
+
+    Raises:
+        ScenarioError: loads whose shape doesn't fit the network.
+        GridshiftError: another number of states than of loads.
+    """
+    load_p, load_q = _fitting(network, injections, state)
+    out = _chord_from(network, topology_of(network), state, load_p, load_q, 0.0, 0, False, threads)
+    return Balance(worst=out.given, bus=out.bus, norm=out.norm)
+
+
+def repair(
+    network: Network,
+    injections: Injections,
+    state: StateRows,
+    *,
+    tol: float = 1e-6,
+    worst: float = 0.0,
+    threads: int = 1,
+) -> Repaired:
+    """Bring every state within `tol`, or mark it.
+
+    Args:
+        network: the topology.
+        injections: demands, R rows.
+        state: where each row starts.
+        tol: largest mismatch of a returned row, p.u.
+        worst: share of the rows, those furthest from balance, that are corrected to 1e-8 even if
+            they are within `tol`.
+        threads: worker threads; results don't depend on it.
+
+    Raises:
+        ScenarioError: loads whose shape doesn't fit the network.
+        GridshiftError: a tolerance that isn't positive, a share outside 0 to 1, or another number
+            of states than of loads.
+    """
+    if not (np.isfinite(tol) and tol > 0) or not 0 <= worst <= 1:
+        raise GridshiftError(
+            f"tolerance {tol} and share {worst}; give a positive number, for instance 1e-6, and a "
+            "share from 0 to 1"
+        )
+    load_p, load_q = _fitting(network, injections, state)
+    rows, began = len(load_p), time.perf_counter()
+    cut = all_islanded(network, rows)
+    if cut is not None:
+        none = Balance(worst=cut.mismatch, bus=np.full(rows, -1), norm=cut.mismatch)
+        return Repaired(
+            voltage=cut.voltage, origin=np.full(rows, int(Origin.MARKED)), status=cut.status,
+            mismatch=cut.mismatch, given=none, seconds=_seconds(), reason=cut.reason,
+        )  # fmt: skip
+    topology = topology_of(network)
+    seen = _chord_from(network, topology, state, load_p, load_q, 0.0, 0, True, threads)
+    given = Balance(worst=seen.given, bus=seen.bus, norm=seen.norm)
+    off = _to_correct(seen.given, tol, worst)
+    off |= ~(seen.lowest >= IMPLAUSIBLE_BELOW**2)  # a low-voltage root is balanced as well
+    checked = time.perf_counter()
+
+    voltage, mismatch = seen.voltage.view(np.complex128), seen.given.copy()
+    origin, status = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
+    target = min(tol, EXACT) if worst else tol
+    left = np.flatnonzero(off)
+    if len(left) and topology.solved(target) and topology.trusted:
+        all_rows = len(left) == rows
+        part = state if all_rows else state.rows(left)
+        p, q = (load_p, load_q) if all_rows else (load_p[left], load_q[left])
+        out = _chord_from(network, topology, part, p, q, target, CHORD_STEPS, True, threads)
+        good = (out.worst <= target) & (out.lowest >= IMPLAUSIBLE_BELOW**2)
+        done = left[good]
+        voltage[done] = out.voltage.view(np.complex128)[good]
+        mismatch[done], origin[done] = out.worst[good], Origin.REPAIRED
+        left = left[~good]
+    repaired = time.perf_counter()
+    reason = ""
+    if len(left):
+        solution = solve(network, injections.rows(left), tol=target, threads=threads)
+        voltage[left], mismatch[left] = solution.voltage, solution.mismatch
+        status[left], reason = solution.status, solution.reason
+        origin[left] = np.where(solution.solved, Origin.SOLVED, Origin.MARKED)
+    return Repaired(
+        voltage=voltage, origin=origin, status=status, mismatch=mismatch, given=given,
+        seconds=_seconds(checked - began, repaired - checked, time.perf_counter() - repaired),
+        reason=reason,
+    )  # fmt: skip
+
+
+def _chord_from(
+    network: Network, topology: Topology, state: StateRows, load_p: Real, load_q: Real,
+    tol: float, max_steps: int, voltages: bool, threads: int,
+) -> _Rows:  # fmt: skip
+    """Balance of the states and, with steps, where chord steps lead from there."""
+    engine, rows = Engine.of(network), len(load_p)
+    out = _Rows(
+        np.empty(rows),
+        np.empty(rows, np.int64),
+        np.empty(rows),
+        np.full(rows, np.inf),
+        np.zeros(rows, np.int64),
+        np.empty(rows),
+        np.empty((rows if voltages else 0, 2 * engine.num_buses)),
+    )
+    assert state.values.shape[1] <= 2 * engine.num_buses
+    state = state._replace(values=np.ascontiguousarray(state.values, np.float64))
+    kernel = partial(
+        chord_from, engine.lanes, engine.solving, engine.plan.program, engine.plan.num_pv,
+        topology.point, engine.load_bus, engine.scheduled, engine.set_point, state, load_p, load_q,
+        tol, max_steps, ACCELERATE_FROM,
+    )  # fmt: skip
+    engine.run_blocks(kernel, out, rows, threads)
+    return out
+
+
+def _to_correct(given: Real, tol: float, share: float) -> Bool:
+    """(R,) rows above the tolerance or without a number, and the worst ones."""
+    off = ~(given <= tol)
+    if number := int(np.ceil(share * len(given))):
+        off[np.argsort(given, kind="stable")[-number:]] = True  # NaN sorts last
+    return off
+
+
+def _seconds(check: float = 0.0, repair: float = 0.0, solve: float = 0.0) -> dict[str, float]:
+    return {"check": check, "repair": repair, "solve": solve}
+
+
+def _fitting(network: Network, injections: Injections, state: StateRows) -> tuple[Real, Real]:
+    if len(state.values) != injections.num_rows:
+        raise GridshiftError(
+            f"{len(state.values)} states and {injections.num_rows} rows of loads; give one for each"
+        )
+    return all_demands(network, injections)
