@@ -71,7 +71,8 @@ class Certified:
     @property
     def worst_mismatch(self) -> float:
         """Largest mismatch of a returned row, p.u.; NaN if none is."""
-        return float(self.rows.mismatch[self.rows.returned].max(initial=np.nan))
+        mismatch = self.rows.mismatch[self.rows.returned]
+        return float(mismatch.max()) if len(mismatch) else float("nan")
 
     def counts(self) -> dict[str, int]:
         """Rows predicted, repaired, solved and marked."""

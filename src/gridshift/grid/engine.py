@@ -298,7 +298,7 @@ class Engine:
         newton(0.0, damped=True)
         return out
 
-    def run_blocks(self, kernel: Callable, out: Rows | Real, rows: int, threads: int) -> None:
+    def run_blocks(self, kernel: Callable, out: tuple | Real, rows: int, threads: int) -> None:
         """Run a kernel `(work, out, first_block, last_block)` over all rows in blocks of lanes."""
         self._share(kernel, out, -(-rows // self.lanes.width), threads, self._chord_spare,
                     self._chord_work)  # fmt: skip
