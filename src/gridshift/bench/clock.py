@@ -1,0 +1,96 @@
+"""How time is taken: one pinned core, thread CPU time beside wall time, medians over rounds.
+
+On a machine that others use as well, wall time counts their work too; CPU time of the own thread
+counts only what it shares with them in caches and memory. Programs that are compared take turns
+inside one run, so that what disturbs one disturbs the other.
+"""
+
+import gc
+import os
+import time
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from statistics import median
+from typing import TypeVar
+
+Name = TypeVar("Name", bound=Hashable)
+
+
+@contextmanager
+def pinned(core: int | None = None) -> Iterator[None]:
+    """Keep this process on one core, the last usable one by default, where the system can."""
+    if not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    usable = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {max(usable) if core is None else core})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, usable)
+
+
+def fastest(run: Callable[[], object], *, repeats: int) -> float:
+    """Least CPU time of some calls, s, after one that is not timed."""
+    run()
+    return min(_timed(run, 1)[0] for _ in range(repeats))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timing:
+    """Time of one call, s, in each round."""
+
+    cpu: tuple[float, ...]
+    wall: tuple[float, ...]
+    calls: int
+    """Calls in each round."""
+
+    @property
+    def cpu_s(self) -> float:
+        return median(self.cpu)
+
+    @property
+    def wall_s(self) -> float:
+        return median(self.wall)
+
+
+def in_turns(
+    runs: Mapping[Name, Callable[[], object]], *, rounds: int = 7, at_least: float = 0.03
+) -> dict[Name, Timing]:
+    """Time several functions in turns; a round repeats each until `at_least` seconds are full.
+
+    Every function is called twice beforehand: once so that nothing is compiled in the rounds,
+    once to find how often to call it.
+    """
+    calls = {}
+    for name, run in runs.items():
+        run()
+        calls[name] = max(1, round(at_least / max(_timed(run, 1)[0], 1e-7)))
+    times: dict[Name, list[tuple[float, float]]] = {name: [] for name in runs}
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        for _ in range(rounds):
+            for name, run in runs.items():
+                run()  # the caches belonged to another program
+                times[name].append(_timed(run, calls[name]))
+    finally:
+        if collecting:
+            gc.enable()
+    return {
+        name: Timing(
+            cpu=tuple(cpu for cpu, _ in taken),
+            wall=tuple(wall for _, wall in taken),
+            calls=calls[name],
+        )
+        for name, taken in times.items()
+    }
+
+
+def _timed(run: Callable[[], object], calls: int) -> tuple[float, float]:
+    """CPU and wall time of one call."""
+    wall, cpu = time.perf_counter(), time.thread_time()
+    for _ in range(calls):
+        run()
+    return (time.thread_time() - cpu) / calls, (time.perf_counter() - wall) / calls

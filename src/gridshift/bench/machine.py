@@ -1,0 +1,116 @@
+"""What the machine can do: its name, its vector width, its peak of arithmetic and of memory."""
+
+import os
+import platform
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import numpy as np
+from llvmlite import binding as llvm
+from numba import njit
+
+from gridshift.bench.clock import fastest
+from gridshift.grid.kernels.lanes import Lanes, fill, load, muladd, store, vector_bits, width
+
+# pyright: basic, reportCallIssue=false, reportArgumentType=false
+
+PACKAGES = ("gridshift", "numba", "numpy", "lightsim2grid", "pandapower", "power-grid-model")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """Where a measurement was made, and what was measured of the place itself."""
+
+    processor: str
+    instruction_set: str
+    """For instance 'AVX-512'."""
+    cores: int
+    python: str
+    versions: dict[str, str]
+    peak_fma_per_ns: dict[str, float]
+    """Multiply-adds per nanosecond and core, by precision: 'float64', 'float32'."""
+    read_gb_per_s: float
+    """Bandwidth of one core from main memory."""
+
+
+def this_machine() -> Machine:
+    """Name and measure this machine; takes a second or two, and more to compile."""
+    return Machine(
+        processor=processor(),
+        instruction_set=instruction_set(),
+        cores=os.cpu_count() or 1,
+        python=platform.python_version(),
+        versions={name: found for name in PACKAGES if (found := _version(name))},
+        peak_fma_per_ns={kind: peak_fma_per_ns(kind) for kind in ("float64", "float32")},
+        read_gb_per_s=read_gb_per_s(),
+    )
+
+
+def processor() -> str:
+    """The processor's own name, and what the compiler calls its kind."""
+    name = platform.processor() or platform.machine()
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                name = line.partition(":")[2].strip()
+                break
+    except OSError:
+        pass
+    return f"{name} ({os.environ.get('NUMBA_CPU_NAME') or llvm.get_host_cpu_name()})"
+
+
+def instruction_set() -> str:
+    """The vector instructions that the kernels are compiled for."""
+    return {512: "AVX-512", 256: "AVX2"}.get(vector_bits(), "128 bit")
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+@njit(nogil=True, error_model="numpy")
+def chains(lanes, out, times):
+    """Eight chains of multiply-adds in registers that depend on nothing else."""
+    w = width(lanes)
+    x, y = fill(lanes, 0.999), fill(lanes, 0.001)
+    a0, a1, a2, a3 = load(lanes, out, 0), load(lanes, out, w), load(lanes, out, 2 * w), x
+    a4, a5, a6, a7 = a0, a1, a2, a3
+    for _ in range(times):
+        a0, a1 = muladd(a0, x, y), muladd(a1, x, y)
+        a2, a3 = muladd(a2, x, y), muladd(a3, x, y)
+        a4, a5 = muladd(a4, y, x), muladd(a5, y, x)
+        a6, a7 = muladd(a6, y, x), muladd(a7, y, x)
+    store(out, 0, a0 + a1 + a2 + a3 + a4 + a5 + a6 + a7)
+
+
+@njit(nogil=True, error_model="numpy")
+def read_all(lanes, values, out):
+    """Sum an array by whole vectors."""
+    w = width(lanes)
+    a, b, c, d = fill(lanes, 0.0), fill(lanes, 0.0), fill(lanes, 0.0), fill(lanes, 0.0)
+    for q in range(0, len(values) // (4 * w) * 4 * w, 4 * w):
+        a = a + load(lanes, values, q)
+        b = b + load(lanes, values, q + w)
+        c = c + load(lanes, values, q + 2 * w)
+        d = d + load(lanes, values, q + 3 * w)
+    store(out, 0, a + b + c + d)
+
+
+def peak_fma_per_ns(dtype: str) -> float:
+    """Multiply-adds of one core per nanosecond, counted per number and not per vector."""
+    wide = vector_bits() // (64 if dtype == "float64" else 32)
+    lanes, times = Lanes(max(wide, 4), dtype), 300_000
+    out = np.ones(64, dtype)
+    seconds = fastest(lambda: chains(lanes, out, times), repeats=9)
+    return 8 * times * lanes.width / seconds / 1e9
+
+
+def read_gb_per_s(megabytes: int = 256) -> float:
+    """Bandwidth of one core that reads an array far larger than any cache."""
+    values = np.ones(megabytes * 2**17)
+    out, lanes = np.zeros(64), Lanes(max(vector_bits() // 64, 4))
+    return values.nbytes / fastest(lambda: read_all(lanes, values, out), repeats=5) / 1e9
