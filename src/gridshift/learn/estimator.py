@@ -1,0 +1,216 @@
+"""`ICWRegressor`: In-Context Whitening for any arrays, in scikit-learn's conventions."""
+
+import copy
+from dataclasses import replace
+from functools import reduce
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.metadata_routing import UNUSED
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from gridshift.errors import GridshiftError
+from gridshift.learn import training
+from gridshift.learn.backbones.mlp import MlpConfig
+from gridshift.learn.folding import FoldedNetwork, input_scaling
+from gridshift.learn.moments import EPS, Real
+from gridshift.learn.training import Progress, TrainingConfig
+from gridshift.learn.whitening import Affine, fit_transform
+
+MOMENTS = ("context", "paired")
+
+
+class ICWRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
+    """A network that is trained once, and adapted to shifted outputs without gradients.
+
+    `fit` trains on rows of one domain, for instance one state of a grid. `adapt` takes some rows of
+    another and gives an estimator for it: the hidden layers stay, and the last layer gets the mean
+    and covariance of the new outputs (equations 7 and 8 of the paper). `predict` works as usual.
+
+    Args:
+        whitening: which moments of the outputs are matched: 'zca' mean and covariance (In-Context
+            Whitening), 'zscore' mean and variances, 'residual' the mean, 'identity' none.
+        moments: what the new moments are held against: 'context' those of the training rows, as in
+            the paper; 'paired' those of the estimator's own predictions for the context's inputs,
+            so that sampling noise cancels and nothing changes where nothing has shifted.
+        eps: added to the eigenvalues of a covariance, or to variances. In squared units of the
+            outputs: what varies by less than its root counts as constant.
+        hidden: units of each hidden layer.
+        num_layers: hidden layers.
+        dropout: share of hidden units left out in training.
+        num_steps: gradient steps.
+        batch_size: rows of each.
+        learning_rate: at the start; it falls along a cosine.
+        random_state: decides initial weights, order of rows and dropout.
+
+    Attributes:
+        n_features_in_: number of inputs.
+        feature_names_in_: their names, if `fit` was given a table whose columns have names.
+        n_outputs_: number of outputs.
+        network_: the `FoldedNetwork` that predicts.
+        loss_: mean loss of the last training steps, in the transformed space.
+        num_context_: rows that it was adapted to; 0 after `fit`.
+    """
+
+    __metadata_request__fit: ClassVar = {"progress": UNUSED}  # not data: nothing to route
+
+    def __init__(
+        self,
+        *,
+        whitening: str = "zca",
+        moments: str = "context",
+        eps: float = EPS,
+        hidden: int = 256,
+        num_layers: int = 2,
+        dropout: float = 0.0,
+        num_steps: int = 20_000,
+        batch_size: int = 32,
+        learning_rate: float = 2e-3,
+        random_state: int | np.random.RandomState | None = None,
+    ):
+        self.whitening = whitening
+        self.moments = moments
+        self.eps = eps
+        self.hidden = hidden
+        self.num_layers = num_layers
+        self.dropout = dropout
+        self.num_steps = num_steps
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, *, progress: Progress | None = None) -> "ICWRegressor":
+        """Train on inputs X (N, F) and outputs y (N, O) or (N,), at least two rows.
+
+        Args:
+            X: inputs.
+            y: outputs.
+            progress: called with (step, number of steps, loss).
+
+        Raises:
+            ValueError: what was given is no such array, or holds NaN; or a parameter is no good.
+        """
+        x, rows = self._rows(X, y, reset=True)
+        _check_moments(self.moments)
+        config = MlpConfig(hidden=self.hidden, num_layers=self.num_layers, dropout=self.dropout)
+        schedule = TrainingConfig(
+            num_steps=self.num_steps, batch_size=self.batch_size, learning_rate=self.learning_rate
+        )
+        transform = fit_transform(self.whitening, rows, eps=self.eps)
+        self.input_mean_, self.input_scale_ = input_scaling(x)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            backbone = config.build(x.shape[1], rows.shape[1])
+        losses: list[float] = []
+
+        def watch(step: int, num_steps: int, loss: float) -> None:
+            losses.append(loss)
+            if progress is not None:
+                progress(step, num_steps, loss)
+
+        backbone = training.fit(
+            backbone,
+            torch.from_numpy(((x - self.input_mean_) / self.input_scale_).astype(np.float32)),
+            torch.from_numpy(transform.forward(rows).astype(np.float32)),
+            schedule,
+            seed=seed,
+            progress=watch,
+        )
+        self.loss_ = losses[-1]
+        if not np.isfinite(self.loss_):
+            raise GridshiftError(
+                f"training diverged at learning_rate={self.learning_rate:g}; take a smaller one"
+            )
+        self.backbone_, self.transform_ = backbone, transform
+        self.network_, self.num_context_ = self._folded(transform), 0
+        return self
+
+    def adapt(self, X: Any, y: Any) -> "ICWRegressor":
+        """An estimator for the domain of these rows; this one stays as it is.
+
+        It always starts from what `fit` learned: adapting an adapted estimator doesn't add up.
+
+        Args:
+            X: (N, F) inputs of the context, at least two rows.
+            y: (N, O) their outputs.
+
+        Raises:
+            NotFittedError: before `fit`.
+            ValueError: other columns than at `fit`, NaN, fewer than two rows.
+
+        Warns:
+            RankDeficientWarning: no more rows than outputs.
+        """
+        check_is_fitted(self)
+        x, rows = self._rows(X, y, reset=False)
+        if rows.shape[1] != self.n_outputs_:
+            raise GridshiftError(
+                f"y has {rows.shape[1]} outputs, but {type(self).__name__} was fitted with "
+                f"{self.n_outputs_}"
+            )
+        _check_moments(self.moments)
+        name, eps = self.transform_.name, self.transform_.eps
+        new = fit_transform(name, rows, eps=eps)
+        if self.moments == "paired":
+            own = self._folded(self.transform_).predict(x)
+            new = paired(self.transform_, fit_transform(name, own, eps=eps), new)
+        adapted = copy.copy(self)
+        adapted.network_, adapted.num_context_ = self._folded(new), len(x)
+        return adapted
+
+    def predict(self, X: Any) -> Real:
+        """(N, O) outputs of inputs X (N, F), or (N,) if `fit` was given a single column as (N,).
+
+        Raises:
+            NotFittedError: before `fit`.
+            ValueError: other columns than at `fit`, or NaN.
+        """
+        check_is_fitted(self)
+        x = np.asarray(validate_data(self, X, reset=False, dtype=np.float64))
+        y = self.network_.predict(x)
+        return y[:, 0] if self.single_output_ else y
+
+    def _rows(self, X: Any, y: Any, *, reset: bool) -> tuple[Real, Real]:
+        x, rows = validate_data(
+            self, X, y, reset=reset, dtype=np.float64, multi_output=True, y_numeric=True,
+            ensure_min_samples=2,
+        )  # fmt: skip
+        x, rows = np.asarray(x), np.asarray(rows, np.float64)
+        if reset:
+            self.single_output_ = rows.ndim == 1
+        rows = rows.reshape(len(rows), -1)
+        if reset:
+            self.n_outputs_ = rows.shape[1]
+        return x, rows
+
+    def _folded(self, transform: Affine) -> FoldedNetwork:
+        return FoldedNetwork.of(self.backbone_, transform, self.input_mean_, self.input_scale_)
+
+
+def paired(base: Affine, predicted: Affine, new: Affine) -> Affine:
+    """z -> base^-1 -> predicted -> new^-1 -> y: what `new` is to `predicted`, done after `base`.
+
+    With `predicted` fitted on predictions F(x) for the inputs of the context, and `new` on the
+    outputs y for the same inputs, sampling noise is in both and cancels:
+    y_hat = mean(y) + S(y)^1/2 S(F)^-1/2 (F(x) - mean(F)).
+    """
+    return replace(
+        new,
+        shift=new.inverse(predicted.forward(base.shift[None]))[0],
+        whitener=_product(base.whitener, predicted.unwhitener, new.whitener),
+        unwhitener=_product(new.unwhitener, predicted.whitener, base.unwhitener),
+    )
+
+
+def _product(*factors: Real) -> Real:
+    """Product of matrices, each given whole or, all alike, by its diagonal."""
+    return reduce(np.multiply if factors[0].ndim == 1 else np.matmul, factors)
+
+
+def _check_moments(name: str) -> None:
+    if name not in MOMENTS:
+        raise GridshiftError(f"no moments {name!r}; choose one of {', '.join(MOMENTS)}")
