@@ -120,7 +120,7 @@ def solve(
     engine = Engine.of(network)
     topology = topology_of(network)
     rows = engine.solve(
-        topology, load_p, load_q, removed=_removed(network), tol=tol, max_steps=max_iterations,
+        topology, load_p, load_q, removed=lacking(network), tol=tol, max_steps=max_iterations,
         threads=threads, powers=powers, loading=loading, device=device,
     )  # fmt: skip
     solution = BatchSolution(
@@ -168,7 +168,7 @@ def prepare(networks: list[Network]) -> None:
     if not new:
         return
     engine = Engine.of(new[0])
-    for network, topology in zip(new, engine.prepare([_removed(n) for n in new]), strict=True):
+    for network, topology in zip(new, engine.prepare([lacking(n) for n in new]), strict=True):
         if not topology.solved() and not topology.trusted:
             topology = _prepare_with_pivoting(network, engine, topology)
         _TOPOLOGIES[network] = topology
@@ -180,7 +180,7 @@ def _prepare_with_pivoting(network: Network, engine: Engine, failed: Topology) -
     found = pivoting_newton(network, start, network.load_power, 1e-10, 20)
     if not found.worst <= 1e-10:
         return failed
-    topology = engine.prepare([_removed(network)], start=found.voltage.view(np.float64))[0]
+    topology = engine.prepare([lacking(network)], start=found.voltage.view(np.float64))[0]
     if network.base is None:
         engine.base = topology
     return topology
@@ -189,7 +189,7 @@ def _prepare_with_pivoting(network: Network, engine: Engine, failed: Topology) -
 _TOPOLOGIES: "weakref.WeakKeyDictionary[Network, Topology]" = weakref.WeakKeyDictionary()
 
 
-def _removed(network: Network) -> tuple[int, ...]:
+def lacking(network: Network) -> tuple[int, ...]:
     """Branches that this network lacks and its root has."""
     if network.base is None:
         return ()
