@@ -4,14 +4,14 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from gridshift.adapt.datasets import Dataset, generate
+from gridshift.adapt.datasets import generate
 from gridshift.adapt.methods import Context, Method, Predictor
 from gridshift.adapt.surrogate import Surrogate
 from gridshift.arrays import Real
 from gridshift.errors import ContextError
 from gridshift.grid.contingency import outage_text
 from gridshift.grid.network import Network
-from gridshift.grid.scenarios import Spread, nominal_loads, sample_loads, stream
+from gridshift.grid.scenarios import Injections, Spread, nominal_loads, sample_loads, stream
 from gridshift.study.metrics import mean_absolute_errors, mismatch_summary
 from gridshift.study.provenance import Threads
 
@@ -82,28 +82,22 @@ def measure_adaptation(
         SurrogateMismatchError: the surrogate is of another grid.
     """
     surrogate.check(network)
-    if num_context < 0:
-        raise ContextError(f"a context of {num_context} scenarios; give at least 2, or 400")
-
-    def solved(role: str, num_rows: int, regime: Spread) -> Dataset:
-        rng = stream(network.name, role, outage=outage_text(network.outaged), seed=seed)
-        injections = sample_loads(network, rng, num_rows, spread=spread, regime=regime)
-        return generate(network, injections, min_rows=(num_rows + 1) // 2, **solver)
-
     with Threads(1):
         generate(network, nominal_loads(network, 2), min_rows=0, **solver)  # kernels may compile
         began = time.perf_counter()
-        if "solved cases" in method.needs and num_context > 0:
-            context = Context.of(solved("context", num_context, "mixed"))
-        else:
-            context = Context.empty(network, surrogate)
+        context = draw_context(
+            surrogate, network, method, num_context=num_context, spread=spread, seed=seed, **solver
+        )
         data_s = time.perf_counter() - began if len(context.x) else 0.0
 
         began = time.perf_counter()
         predictor = method.fit(surrogate, context)
         fit_s = time.perf_counter() - began
 
-        test = solved("test", num_test, "drawn")
+        test = generate(
+            network, draw(network, "test", num_test, spread=spread, regime="drawn", seed=seed),
+            min_rows=(num_test + 1) // 2, **solver,
+        )  # fmt: skip
         y_hat, predict_s = _timed_prediction(predictor, test.x)
     voltage = test.layout.unpack_voltage(test.x, y_hat)
     loads = test.layout.unpack_injections(test.x).load_power
@@ -123,6 +117,38 @@ def measure_adaptation(
             predict_us_per_row=predict_s / len(test) * 1e6,
         ),
     )
+
+
+def draw_context(
+    surrogate: Surrogate,
+    network: Network,
+    method: Method,
+    *,
+    num_context: int,
+    spread: float = 0.2,
+    seed: int = 0,
+    **solver: Any,
+) -> Context:
+    """What this method is told of a topology: scenarios of mixed spread, solved if it needs them.
+
+    Raises:
+        ContextError: a negative number of scenarios.
+        ScenarioError: most of them have no solution.
+    """
+    if num_context < 0:
+        raise ContextError(f"a context of {num_context} scenarios; give at least 2, or 400")
+    if "solved cases" not in method.needs or num_context == 0:
+        return Context.empty(network, surrogate)
+    injections = draw(network, "context", num_context, spread=spread, regime="mixed", seed=seed)
+    return Context.of(generate(network, injections, min_rows=(num_context + 1) // 2, **solver))
+
+
+def draw(
+    network: Network, role: str, num_rows: int, *, spread: float, regime: Spread, seed: int
+) -> Injections:
+    """Scenarios of a topology's own stream for this role."""
+    rng = stream(network.name, role, outage=outage_text(network.outaged), seed=seed)
+    return sample_loads(network, rng, num_rows, spread=spread, regime=regime)
 
 
 def _timed_prediction(predictor: Predictor, x: Real) -> tuple[Real, float]:

@@ -1,0 +1,219 @@
+"""ONNX form of a folded network, and its check in onnxruntime; both packages are optional.
+
+Precision is that of our own prediction: inputs and outputs are float64, scaling is float64, the
+layers are float32, and the bias, the large part of y, is added in float64.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from gridshift.errors import GridshiftError, StorageError
+from gridshift.learn.folding import FoldedNetwork, run
+from gridshift.learn.moments import Real
+
+OPSET = 17
+IR_VERSION = 8
+"""As old as the operators allow, so that runtimes of the last years read the file."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LinearTerms:
+    """A part of y that is affine in x: matrix (x - centre) + offset, a tangent plane for instance.
+
+    In float64: it may be the larger part of y.
+    """
+
+    matrix: Real
+    """(Y, X)"""
+    centre: Real
+    """(X,)"""
+    offset: Real
+    """(Y,)"""
+
+    def __call__(self, x: Real) -> Real:
+        return (x - self.centre) @ self.matrix.T + self.offset
+
+
+@dataclass(frozen=True, kw_only=True)
+class WrittenModel:
+    """An ONNX file, and how far its predictions are from ours."""
+
+    path: Path
+    num_bytes: int
+    num_checked: int
+    """Rows that were predicted by both."""
+    max_difference: float
+    """Largest difference of any entry of y in any of these rows."""
+
+
+def write_onnx(
+    path: str | Path,
+    network: FoldedNetwork,
+    *,
+    check_on: Real,
+    expected: Real,
+    linear: LinearTerms | None = None,
+    about: Mapping[str, str] | None = None,
+) -> WrittenModel:
+    """Write a model with input 'x' (N, X) and output 'y' (N, Y), after checking it row by row.
+
+    Args:
+        path: file to write; all of it or nothing.
+        network: what to write.
+        check_on: (N, X) inputs for which onnxruntime has to give
+        expected: (N, Y) our own prediction.
+        linear: added to y.
+        about: metadata of the file.
+
+    Raises:
+        GridshiftError: onnx or onnxruntime isn't installed; a layer has no ONNX form here; or the
+            runtime predicts something else.
+        StorageError: the file can't be written.
+    """
+    model = onnx_bytes(network, linear=linear, about=about)
+    difference = np.abs(onnx_predict(model, check_on) - expected)
+    if not (difference <= _round_off(network, check_on, linear)).all():
+        worst = np.unravel_index(difference.argmax(), difference.shape)
+        raise GridshiftError(
+            f"the ONNX model differs from our prediction by {difference.max():.2g} in output "
+            f"{worst[1]} of row {worst[0]}, more than round-off; nothing was written"
+        )
+    path = Path(path)
+    part = path.with_name(path.name + ".part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part.write_bytes(model)
+        os.replace(part, path)
+    except OSError as error:
+        raise StorageError(f"cannot write {path}: {error.strerror}") from error
+    return WrittenModel(
+        path=path,
+        num_bytes=len(model),
+        num_checked=len(check_on),
+        max_difference=float(difference.max(initial=0.0)),
+    )
+
+
+def onnx_bytes(
+    network: FoldedNetwork,
+    *,
+    linear: LinearTerms | None = None,
+    about: Mapping[str, str] | None = None,
+) -> bytes:
+    """The model as the content of a file; see `write_onnx`."""
+    onnx = _optional("onnx")
+    graph = _Graph(onnx)
+    scaled = graph.add("Sub", "x", graph.constant("input_mean", network.input_mean))
+    scaled = graph.add("Div", scaled, graph.constant("input_scale", network.input_scale))
+    value = graph.add("Cast", scaled, to=onnx.TensorProto.FLOAT)
+    for layer in _layers(network.hidden):
+        value = graph.layer(value, layer)
+    value = graph.add("MatMul", value, graph.constant("weight", network.weight.T))
+    value = graph.add("Cast", value, to=onnx.TensorProto.DOUBLE)
+    offset = 0.0 if linear is None else linear.offset
+    bias = graph.constant("bias", network.bias + offset)
+    value = graph.add("Add", value, bias, output="y" if linear is None else None)
+    if linear is not None:
+        shifted = graph.add("Sub", "x", graph.constant("centre", linear.centre))
+        plane = graph.add("MatMul", shifted, graph.constant("matrix", linear.matrix.T))
+        graph.add("Add", value, plane, output="y")
+    return graph.model(len(network.input_mean), len(network.bias), about or {})
+
+
+def onnx_predict(model: bytes | str | Path, x: Real) -> Real:
+    """(N, Y) what onnxruntime predicts for inputs (N, X), on one thread."""
+    runtime = _optional("onnxruntime")
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    source = str(model) if isinstance(model, Path) else model
+    session = runtime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+    return session.run(["y"], {"x": np.ascontiguousarray(x, np.float64)})[0]
+
+
+class _Graph:
+    """Nodes and constants of a graph, in the order of their use."""
+
+    def __init__(self, onnx: Any):
+        self.onnx, self.nodes, self.constants = onnx, [], []
+
+    def constant(self, name: str, values: np.ndarray | np.floating) -> str:
+        array = np.ascontiguousarray(values)
+        self.constants.append(self.onnx.numpy_helper.from_array(array, name))
+        return name
+
+    def add(self, operator: str, *inputs: str, output: str | None = None, **attributes: Any) -> str:
+        output = output or f"{operator.lower()}_{len(self.nodes)}"
+        self.nodes.append(self.onnx.helper.make_node(operator, inputs, [output], **attributes))
+        return output
+
+    def layer(self, value: str, layer: nn.Module) -> str:
+        number = len(self.nodes)
+        if isinstance(layer, nn.Linear):
+            weight = self.constant(f"weight_{number}", layer.weight.detach().numpy())
+            bias = self.constant(f"bias_{number}", layer.bias.detach().numpy())
+            return self.add("Gemm", value, weight, bias, transB=1)
+        # GELU(h) = h/2 (1 + erf(h / sqrt 2)); the operator Gelu is younger than many runtimes
+        half = self.constant(f"half_{number}", np.float32(0.5))
+        one = self.constant(f"one_{number}", np.float32(1))
+        root = self.constant(f"root_{number}", np.float32(np.sqrt(0.5)))
+        error = self.add("Erf", self.add("Mul", value, root))
+        return self.add("Mul", self.add("Mul", value, half), self.add("Add", error, one))
+
+    def model(self, num_inputs: int, num_outputs: int, about: Mapping[str, str]) -> bytes:
+        helper, double = self.onnx.helper, self.onnx.TensorProto.DOUBLE
+        graph = helper.make_graph(
+            self.nodes,
+            "gridshift",
+            [helper.make_tensor_value_info("x", double, ["rows", num_inputs])],
+            [helper.make_tensor_value_info("y", double, ["rows", num_outputs])],
+            self.constants,
+        )
+        model = helper.make_model(
+            graph, producer_name="gridshift", opset_imports=[helper.make_opsetid("", OPSET)]
+        )
+        model.ir_version = IR_VERSION
+        helper.set_model_props(model, dict(about))
+        self.onnx.checker.check_model(model)
+        return model.SerializeToString()
+
+
+def _layers(hidden: nn.Module) -> list[nn.Module]:
+    """Linear and GELU layers in order; dropout does nothing in prediction."""
+    layers = list(hidden) if isinstance(hidden, nn.Sequential) else [hidden]
+    for layer in layers:
+        exact = not isinstance(layer, nn.GELU) or layer.approximate == "none"
+        if not isinstance(layer, nn.Linear | nn.GELU | nn.Dropout) or not exact:
+            raise GridshiftError(
+                f"layer {layer} has no ONNX form here; networks of the backbone mlp have one"
+            )
+    return [layer for layer in layers if not isinstance(layer, nn.Dropout)]
+
+
+def _round_off(network: FoldedNetwork, x: Real, linear: LinearTerms | None) -> Real:
+    """(Y,) how far apart two orders of the same float32 sums may be: terms · epsilon · sizes."""
+    size = np.zeros(len(network.bias))
+    for _, h in run(network.hidden, x, network.input_mean, network.input_scale):
+        if len(h):
+            size = np.maximum(size, (np.abs(h) @ np.abs(network.weight.T)).max(0))
+    terms = sum(network.weight.shape) + len(network.input_mean)
+    allowed = terms * np.finfo(np.float32).eps * size + 1e-12 * (1 + np.abs(network.bias))
+    if linear is not None and len(x):
+        allowed += 1e-12 * (np.abs(x - linear.centre) @ np.abs(linear.matrix.T)).max(0)
+    return allowed
+
+
+def _optional(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise GridshiftError(
+            f"ONNX export needs the package {name}, which isn't installed; "
+            "run pip install 'gridshift[onnx]'"
+        ) from error
