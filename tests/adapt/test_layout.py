@@ -8,6 +8,7 @@ from gridshift.adapt.layout import UNITS, Layout
 from gridshift.grid.powerflow import solve
 from gridshift.grid.readers import read_grid
 from gridshift.grid.scenarios import sample_loads
+from tests.reference.grids import BusKind, branch_two_port, make_network
 
 
 @pytest.mark.parametrize(
@@ -117,3 +118,22 @@ def test_unpacked_voltages_of_a_perfect_prediction_solve_the_power_flow(solved):
 def test_the_layout_needs_no_torch():
     code = "import gridshift.adapt.datasets, sys; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_angles_do_not_wrap_behind_a_transformer_that_turns_by_half_a_turn():
+    network = make_network(
+        [BusKind.SLACK, BusKind.PQ, BusKind.PQ],
+        [
+            (0, 1, branch_two_port(0.0, 0.05, shift=np.pi)),
+            (1, 2, branch_two_port(0.01, 0.05)),
+        ],
+        [(1, 0.5 + 0.1j), (2, -0.5 + 0.1j)],  # angles on both sides of half a turn
+    )
+    layout = Layout.of(network)
+    injections = sample_loads(network, np.random.default_rng(0), 200, spread=0.9, regime="fixed")
+    solution = solve(network, injections)
+    y = layout.pack_outputs(network, injections, solution.voltage)
+    theta = y[:, layout.y_slices["theta"]]
+    assert np.ptp(theta, axis=0).max() < 0.5
+    x = layout.pack_inputs(network, injections)
+    assert np.abs(layout.unpack_voltage(x, y) - solution.voltage).max() < 1e-12

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 
 from gridshift.arrays import Complex, Int, Real
 from gridshift.grid.network import BusKind, Network
+from gridshift.grid.powerflow import nominal_voltage
 from gridshift.grid.scenarios import Injections
 
 UNITS = {
@@ -168,7 +169,9 @@ class Layout:
         y[:, at["p_slack"]] = generation[:, np.isin(self.controlled, self.slack)].real
         y[:, at["q_gen"]] = generation.imag
         y[:, at["v"]] = np.abs(voltage[:, self.pq])
-        y[:, at["theta"]] = np.angle(voltage[:, self.non_slack])
+        # within half a turn of the grid's own nominal angle, so that no entry wraps between rows
+        turn = np.angle(nominal_voltage(network.root)[self.non_slack])
+        y[:, at["theta"]] = turn + np.angle(voltage[:, self.non_slack] * np.exp(-1j * turn))
         return y
 
     def unpack_injections(self, x: Real) -> Injections:

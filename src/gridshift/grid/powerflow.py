@@ -155,6 +155,12 @@ def nominal(network: Network, *, tol: float = 1e-8) -> BatchSolution:
     return replace(solution, iterations=solution.iterations + steps)
 
 
+def nominal_voltage(network: Network) -> Complex:
+    """(B,) voltages at nominal demand; the source's start where that has no solution."""
+    topology = topology_of(network)
+    return topology.point.voltage.view(np.complex128) if topology.solved() else network.v_start
+
+
 def topology_of(network: Network) -> Topology:
     """The prepared topology of a network, solved and factored once."""
     if network not in _TOPOLOGIES:
