@@ -2,7 +2,7 @@
 
 import click
 
-from gridshift.cli import doctor, grids, screening, surrogates
+from gridshift.cli import choosing, doctor, grids, screening, surrogates
 from gridshift.cli.group import Group
 
 
@@ -24,6 +24,8 @@ for _command in (
     surrogates.adapt,
     screening.screen,
     surrogates.methods,
+    choosing.compare,
+    choosing.pareto,
     doctor.doctor,
 ):
     main.add_command(_command)

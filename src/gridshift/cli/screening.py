@@ -152,7 +152,8 @@ def _print(console, result: "Screening", top: int) -> None:
     for note in result.notes:
         console.print(f"note: {note}", style="dim")
     trained = f"training {cost['train_s']:,.1f} s (once for this grid), " * bool(cost["train_s"])
-    console.print(f"{trained}sweep {cost['sweep_s']:,.1f} s on {config.num_workers} workers")
+    found = f", {cost['resumed']:,.0f} outages found finished" * bool(cost["resumed"])
+    console.print(f"{trained}sweep {cost['sweep_s']:,.1f} s on {config.num_workers} workers{found}")
     console.print(f"report: {result.report}", soft_wrap=True)
 
 

@@ -1,0 +1,211 @@
+"""`gridshift compare` and `gridshift pareto`: what each way to adapt is worth, and costs."""
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from gridshift.cli.folders import require_writable
+from gridshift.cli.grids import grid_argument, outage_option, seed_option, spread_option, usable
+from gridshift.cli.group import command
+from gridshift.cli.output import emit, progress, table, text
+from gridshift.cli.surrogates import base_surrogate, surrogate_option
+
+if TYPE_CHECKING:
+    from gridshift.adapt.methods import Method
+    from gridshift.adapt.surrogate import Surrogate
+    from gridshift.grid.network import Network
+    from gridshift.study.compare import Comparison
+
+ROW_KEYS = {
+    "grid": "name of the grid",
+    "outage": "elements out of service",
+    "num_context": "scenarios solved for methods that take solved cases",
+    "num_test": "fresh scenarios that errors are means over",
+    "spread": "spread of the loads",
+    "seed": "root seed",
+    "rows": "list, exact solving first: `method`, `kind` (the most it takes), `mae` (as in adapt), "
+    "`mismatch`, `num_solves`, `data_s`, `fit_s`, `gradient_s`, `us_per_row`, `us_per_1000_rows`, "
+    "`training_s` (once for the grid), `problem` (why it could not be measured)",
+}
+context_option = click.option(
+    "--context", default=400, show_default=True, help="Scenarios solved to learn the topology."
+)
+test_option = click.option(
+    "--test", default=1000, show_default=True, help="Fresh scenarios to measure on."
+)
+methods_option = click.option(
+    "--methods", "names", default="all", show_default=True, metavar="A,B",
+    help="Methods to measure: all, fast (no gradient steps), or names.",
+)  # fmt: skip
+
+
+@command(
+    keys=ROW_KEYS,
+    examples=[
+        "gridshift compare case14 --outage line:2 --methods icw,frozen --context 50 --test 200 "
+        "--surrogate base14",
+        "gridshift compare case14 --outage line:2 --methods frozen --spread 0.3 --seed 1 "
+        "--surrogate base14 --json",
+    ],
+)
+@grid_argument
+@outage_option
+@methods_option
+@context_option
+@test_option
+@spread_option
+@seed_option
+@surrogate_option
+def compare(
+    grid: str, outage: str, names: str, context: int, test: int, spread: float, seed: int,
+    surrogate: Path | None, as_json: bool,
+) -> None:  # fmt: skip
+    """Measure all methods on one outage, exact solving among them: one table.
+
+    Every method gets the same context and the same test rows, on one thread. Surrogates that
+    aren't there yet are trained and kept, one for each transform that a method needs.
+    """
+    found = _comparison(grid, outage, names, context, test, spread, seed, surrogate)
+    emit(found.to_json(), lambda console: _print(console, found), as_json=as_json)
+
+
+@command(
+    keys=ROW_KEYS
+    | {
+        "break_even_rows": "by method: scenarios of this outage from which it is faster than "
+        "solving all, null if it never is",
+        "break_even_rows_with_training": "the same with the surrogate's training charged to this "
+        "outage alone",
+        "figure": "file of the picture",
+    },
+    examples=[
+        "gridshift pareto case14 --outage line:2 --methods icw,frozen --context 50 --test 200 "
+        "--surrogate base14 --out pareto14.svg",
+        "gridshift pareto case14 --outage line:2 --methods frozen --spread 0.3 --seed 1 "
+        "--surrogate base14 --out pareto14.png --json",
+    ],
+)
+@grid_argument
+@outage_option
+@methods_option
+@context_option
+@test_option
+@spread_option
+@seed_option
+@surrogate_option
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="FILE",
+    help="Picture to write: .svg, .png or .pdf.  [default: results/GRID-pareto.svg]",
+)  # fmt: skip
+def pareto(
+    grid: str, outage: str, names: str, context: int, test: int, spread: float, seed: int,
+    surrogate: Path | None, out: Path | None, as_json: bool,
+) -> None:  # fmt: skip
+    """Draw error against time per row for all methods, exact solving among them.
+
+    Says from how many scenarios of the outage on a method is faster than solving all exactly.
+    """
+    from gridshift.study.pareto import save_pareto
+
+    found = _comparison(grid, outage, names, context, test, spread, seed, surrogate, out=out)
+    path = out or Path("results") / f"{found.network.name}-pareto.svg"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    save_pareto(found, path)
+    even = {
+        name: {
+            row.method: found.break_even_rows(row, training=training) for row in found.rows[1:]
+        }
+        for name, training in (
+            ("break_even_rows", False), ("break_even_rows_with_training", True),
+        )
+    }  # fmt: skip
+    payload = found.to_json() | even | {"figure": path}
+
+    def render(console) -> None:
+        _print(console, found)
+        console.print(f"\npicture: {path}", soft_wrap=True)
+
+    emit(payload, render, as_json=as_json)
+
+
+def _comparison(
+    grid: str, outage: str, names: str, context: int, test: int, spread: float, seed: int,
+    folder: Path | None, out: Path | None = None,
+) -> "Comparison":  # fmt: skip
+    from gridshift.grid.readers import read_grid
+    from gridshift.study.compare import compare as measure_all
+    from gridshift.study.pareto import SUFFIXES
+
+    if out is not None:
+        if out.suffix not in SUFFIXES:
+            raise click.BadParameter(f"{out} must end in {', '.join(SUFFIXES)}", param_hint="--out")
+        require_writable(out.parent)
+    chosen = _methods(names)
+    network = read_grid(grid)
+    found = usable(network, outage)
+    surrogate_for = surrogates_of(network, folder, spread)
+    for method in chosen:
+        surrogate_for(method)  # trained before anything is timed, with a bar of its own
+    with progress("measuring", len(chosen), unit="methods") as done:
+        return measure_all(
+            found.network, chosen, surrogate_for, num_context=context, num_test=test,
+            spread=spread, seed=seed, progress=done,
+        )  # fmt: skip
+
+
+def surrogates_of(
+    network: "Network", folder: Path | None, spread: float
+) -> "Callable[[Method], Surrogate]":
+    """Gives each method the surrogate in the folder, or one with the transform it needs."""
+    from gridshift.adapt.surrogate import SurrogateConfig
+
+    @cache
+    def with_transform(transform: str) -> "Surrogate":
+        return base_surrogate(network, folder, SurrogateConfig(spread=spread, transform=transform))
+
+    if folder is not None:
+        given = base_surrogate(network, folder, SurrogateConfig())
+        return lambda method: given
+    return lambda method: with_transform(method.transform or SurrogateConfig().transform)
+
+
+def _methods(names: str) -> "list[Method]":
+    from gridshift.adapt.methods import METHODS
+
+    if names in ("all", "fast"):
+        return [m for m in METHODS.values() if names == "all" or not m.gradient]
+    wanted = [name.strip() for name in names.split(",")]
+    if unknown := [name for name in wanted if name not in METHODS]:
+        raise click.BadParameter(
+            f"no {', '.join(map(repr, unknown))}; choose from all, fast, {', '.join(METHODS)}",
+            param_hint="--methods",
+        )
+    return [METHODS[name] for name in dict.fromkeys(wanted)]
+
+
+def _print(console, found: "Comparison") -> None:
+    from gridshift.study.pareto import pays
+
+    columns = (
+        "method", ">V\n(p.u.)", ">angle\n(°)", ">Q gen\n(p.u.)", ">all", ">solves",
+        ">set-up\n(s)", ">µs/row", "faster than exact",
+    )  # fmt: skip
+    rows = [
+        (
+            row.method, row.mae["v"], row.mae["theta_deg"], row.mae["q_gen"], row.mae["overall"],
+            row.num_solves, row.setup_s, row.us_per_row, pays(found, row),
+        )
+        for row in found.rows
+        if not row.problem
+    ]  # fmt: skip
+    without = ",".join(found.network.outaged) or "any outage"
+    title = f"{found.network.name} without {without}: mean errors on {found.num_test:,} fresh rows"
+    exact = found.exact
+    note = f"an exact row takes {text(exact.us_per_row)} µs on one thread"
+    console.print(table(title, columns, rows, note=note))
+    for row in found.rows:
+        if row.problem:
+            console.print(f"{row.method}: {row.problem}", style="dim", soft_wrap=True)

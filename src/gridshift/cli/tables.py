@@ -1,0 +1,239 @@
+"""`gridshift fit-table`, `adapt-table`, `predict-table`: solved cases from any other tool."""
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gridshift.cli.folders import require_writable
+from gridshift.cli.grids import seed_option
+from gridshift.cli.group import command
+from gridshift.cli.output import emit, progress, table
+from gridshift.cli.surrogates import Roster
+
+if TYPE_CHECKING:
+    from gridshift.study.table_model import TableModel
+
+WORST = 5
+"""Outputs that a table on the screen shows; --json has all."""
+
+file_type = click.Path(path_type=Path)
+model_argument = click.argument("model", type=file_type, metavar="DIR")
+
+
+@command(
+    keys={
+        "model": "folder that the model was written to",
+        "num_inputs": "columns that it predicts from",
+        "num_outputs": "columns that it predicts",
+        "constant_inputs": "inputs that never vary in the table; the model can't know what they do",
+        "num_rows": "rows trained on",
+        "num_holdout": "rows left out, for the errors",
+        "mae": "mean absolute error over all outputs on the rows left out, in the table's units",
+        "mae_of_mean": "the same for predicting each output's mean, for comparison",
+        "mae_by_output": "the error of each output",
+        "num_steps": "gradient steps",
+        "wall_s": "time of it all, s",
+    },
+    examples=[
+        "gridshift fit-table intact.parquet --inputs 'p_*,q_*' --outputs 'v_*' --steps 500 "
+        "--out model",
+        "gridshift fit-table intact.parquet --inputs 'p_*,q_*' --outputs 'v_*' "
+        "--transform zscore --hidden 64 --steps 200 --seed 1 --out model-zscore --json",
+    ],
+)
+@click.argument("cases", type=file_type, metavar="TABLE")
+@click.option("--inputs", required=True, metavar="PATTERNS", help="Columns to predict from.")
+@click.option("--outputs", required=True, metavar="PATTERNS", help="Columns to predict.")
+@click.option(
+    "--transform", type=Roster("gridshift.learn.whitening", "TRANSFORMS"), default="zca",
+    show_default=True, help="Moments to match later: identity, residual, zscore or zca.",
+)  # fmt: skip
+@click.option("--hidden", default=256, show_default=True, help="Units of each hidden layer.")
+@click.option("--steps", default=20_000, show_default=True, help="Gradient steps.")
+@seed_option
+@click.option(
+    "--out", required=True, type=file_type, metavar="DIR", help="Folder to write the model to."
+)
+def fit_table(
+    cases: Path, inputs: str, outputs: str, transform: str, hidden: int, steps: int, seed: int,
+    out: Path, as_json: bool,
+) -> None:  # fmt: skip
+    """Fit a model to a table of solved cases of one state of a grid.
+
+    TABLE is a parquet or CSV file with a row for each case and named columns of numbers, from any
+    tool, in any units. PATTERNS are names or patterns of columns, separated by commas: 'p_*,q_*'.
+    A tenth of the rows is left out of the training to measure the error.
+    """
+    from gridshift.learn.estimator import ICWRegressor
+    from gridshift.study import table_model
+    from gridshift.study.tables import read_table
+
+    require_writable(out)
+    began = time.perf_counter()
+    regressor = ICWRegressor(whitening=transform, hidden=hidden, num_steps=steps, random_state=seed)
+    rows = read_table(cases)
+    with progress("training", steps, unit="steps") as done:
+        model = table_model.fit_table(
+            regressor, rows, inputs=inputs, outputs=outputs, source=str(cases),
+            progress=lambda step, *_: done(step),
+        )  # fmt: skip
+    model.save(out)
+    record = model.record
+    payload = {
+        "model": out, "num_inputs": len(model.inputs), "num_outputs": len(model.outputs),
+        "constant_inputs": model.constant_inputs, "num_rows": record["num_rows"],
+        "num_holdout": record["num_holdout"], "mae": record["mae"],
+        "mae_of_mean": record["mae_of_mean"], "mae_by_output": record["mae_by_output"],
+        "num_steps": steps, "wall_s": time.perf_counter() - began,
+    }  # fmt: skip
+
+    def render(console) -> None:
+        drawn = [
+            ("inputs", len(model.inputs)), ("of them constant", len(model.constant_inputs)),
+            ("outputs", len(model.outputs)), ("rows trained on", record["num_rows"]),
+            (f"mean error on {record['num_holdout']:,} rows left out", record["mae"]),
+            ("the same for predicting the mean", record["mae_of_mean"]),
+            ("time (s)", payload["wall_s"]),
+        ]  # fmt: skip
+        console.print(table(f"model of {cases}, in {out}", ("", ">"), drawn))
+        _print_worst(console, record["mae_by_output"])
+
+    emit(payload, render, as_json=as_json)
+
+
+@command(
+    keys={
+        "model": "folder that the adapted model was written to",
+        "num_context": "solved cases that it was adapted to",
+        "moments": "what was done: `context`, `paired`, or with auto perhaps `frozen`",
+        "mae": "mean absolute error of each way (`frozen`, `context`, `paired`) on cases that it "
+        "was not adapted to, by leaving out a fifth of the table at a time",
+        "onnx": "with --onnx: the file, else null",
+        "max_difference": "with --onnx: largest difference between onnxruntime's prediction and "
+        "ours for the rows of the table, else null",
+        "fit_s": "time of the adaptation, s",
+    },
+    examples=[
+        "gridshift adapt-table model outage.csv --out adapted",
+        "gridshift adapt-table model outage.csv --moments auto --onnx outage.onnx --out adapted "
+        "--json",
+    ],
+)
+@model_argument
+@click.argument("context", type=file_type, metavar="CONTEXT")
+@click.option(
+    "--moments", type=click.Choice(["context", "paired", "auto"]), default="context",
+    show_default=True,
+    help="What the new moments are held against: context (the training rows', as in the paper), "
+    "paired (the model's own predictions'), auto (what has the smallest error).",
+)  # fmt: skip
+@click.option("--onnx", type=file_type, metavar="FILE", help="Write an ONNX file as well.")
+@click.option(
+    "--out", required=True, type=file_type, metavar="DIR", help="Folder for the adapted model."
+)
+def adapt_table(
+    model: Path, context: Path, moments: str, onnx: Path | None, out: Path, as_json: bool
+) -> None:
+    """Adapt a model to another state of the grid by a few solved cases of it, without gradients.
+
+    DIR is a folder of `fit-table`, CONTEXT a table with the same columns.
+    """
+    from gridshift.study.table_model import TableModel
+    from gridshift.study.tables import read_table
+
+    require_writable(out)
+    base, rows = TableModel.load(model), read_table(context)
+    began = time.perf_counter()
+    adapted = base.adapted(rows, source=str(context), moments=moments)
+    fit_s = time.perf_counter() - began
+    written = None if onnx is None else adapted.export(onnx, rows, source=str(context))
+    adapted.save(out)
+    record = adapted.record
+    payload = {
+        "model": out, "num_context": record["num_context"], "moments": record["moments"],
+        "mae": record["context_mae"], "onnx": onnx,
+        "max_difference": written and written.max_difference, "fit_s": fit_s,
+    }  # fmt: skip
+
+    def render(console) -> None:
+        errors = record["context_mae"]
+        drawn = [
+            (name, text, errors[name], "this one" if name == record["moments"] else "")
+            for name, text in (
+                ("frozen", "not adapted"),
+                ("context", "moments of the context"),
+                ("paired", "held against own predictions"),
+            )
+        ]
+        title = f"{model} adapted to {record['num_context']:,} cases of {context}, in {out}"
+        columns = ("moments", "", ">mean error on cases left out", "written")
+        console.print(table(title, columns, drawn))
+        if written is not None:
+            console.print(f"{onnx}: at most {written.max_difference:.1e} from our prediction")
+
+    emit(payload, render, as_json=as_json)
+
+
+@command(
+    keys={
+        "out": "file that the predictions were written to",
+        "num_rows": "rows predicted",
+        "num_outputs": "columns predicted",
+        "predict_us_per_row": "time of the prediction, µs for each row",
+        "mae": "if the table holds the outputs: mean absolute error over all of them, else null",
+        "mae_by_output": "the error of each output, else empty",
+    },
+    examples=[
+        "gridshift predict-table adapted test.csv --out predicted.parquet",
+        "gridshift predict-table adapted test.csv --keep 'case,p_*' --out predicted.csv --json",
+    ],
+)
+@model_argument
+@click.argument("cases", type=file_type, metavar="TABLE")
+@click.option("--keep", metavar="PATTERNS", help="Columns of TABLE to copy, such as a case number.")
+@click.option(
+    "--out", required=True, type=file_type, metavar="FILE", help="Parquet or CSV file to write."
+)
+def predict_table(model: Path, cases: Path, keep: str | None, out: Path, as_json: bool) -> None:
+    """Predict the outputs of every row of a table.
+
+    DIR is a folder of `adapt-table`, or of `fit-table` for the state of the grid that it was fitted
+    to. If TABLE holds the outputs as well, the errors are told.
+    """
+    from gridshift.study.table_model import TableModel, output_errors
+    from gridshift.study.tables import check_kind, read_table, write_predictions
+
+    check_kind(out)
+    require_writable(out.parent)
+    found, rows = TableModel.load(model), read_table(cases)
+    began = time.perf_counter()
+    predicted = found.predict(rows, source=str(cases))
+    wall_s = time.perf_counter() - began
+    write_predictions(out, found.outputs, predicted, table=rows, keep=keep or "", source=str(cases))
+    errors = output_errors(rows, found, predicted)
+    payload: dict[str, Any] = {
+        "out": out, "num_rows": len(predicted), "num_outputs": len(found.outputs),
+        "predict_us_per_row": wall_s / len(predicted) * 1e6,
+        "mae": sum(errors.values()) / len(errors) if errors else None, "mae_by_output": errors,
+    }  # fmt: skip
+
+    def render(console) -> None:
+        drawn = [
+            ("rows", len(predicted)), ("outputs", len(found.outputs)),
+            ("time (µs per row)", payload["predict_us_per_row"]),
+            *([("mean error (the table holds the outputs)", payload["mae"])] if errors else []),
+        ]  # fmt: skip
+        console.print(table(f"predictions of {model} for {cases}, in {out}", ("", ">"), drawn))
+        _print_worst(console, errors)
+
+    emit(payload, render, as_json=as_json)
+
+
+def _print_worst(console, errors: "dict[str, float]") -> None:
+    if not errors:
+        return
+    worst = sorted(errors.items(), key=lambda item: -item[1])[:WORST]
+    console.print()
+    console.print(table("", ("output", ">mean error"), worst, note="the largest errors"))
