@@ -226,13 +226,12 @@ class _Trial:
             mae, us, corrected = self._measured(predictor)
         except (GridshiftError, np.linalg.LinAlgError) as problem:
             return Candidate(name=method.name, problem=str(problem))
-        needs_context = "solved cases" in method.needs
         return self._line(
             Candidate(
                 name=method.name,
                 mae=mae,
-                num_solves=self.context.num_solves if needs_context else 0,
-                setup_s=fit_s + (self.context_s if needs_context else 0.0),
+                num_solves=self.context.num_solves if method.uses_solved_cases else 0,
+                setup_s=fit_s + (self.context_s if method.uses_solved_cases else 0.0),
                 us_per_row=us,
                 corrected=corrected,
             )
