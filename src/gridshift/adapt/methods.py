@@ -2,50 +2,27 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from functools import partial
+from typing import Literal
 
 import numpy as np
 
-from gridshift.adapt.datasets import Dataset
+from gridshift.adapt.context import Context, Predictor
+from gridshift.adapt.moment_methods import (
+    adapt_auto,
+    adapt_frozen,
+    adapt_icw_paired,
+    adapt_icw_shrunk,
+    adapt_residual_paired,
+    adapt_with_context_statistics,
+    adapt_zscore_paired,
+)
+from gridshift.adapt.ridge import adapt_ridge, adapt_ridge_features
 from gridshift.adapt.surrogate import Surrogate
-from gridshift.arrays import Real
+from gridshift.adapt.tangent_methods import adapt_corrected_tangent, adapt_tangent
 from gridshift.errors import ContextError, SurrogateMismatchError
-from gridshift.grid.network import Network
-from gridshift.learn.whitening import fit_transform
 
 Need = Literal["nothing", "solved cases", "network", "gradient steps"]
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Context:
-    """What is known of a new topology before any prediction on it."""
-
-    network: Network
-    x: Real
-    """(R, X) inputs of its solved cases."""
-    y: Real
-    """(R, Y) their outputs."""
-    num_solves: int
-    """Solves that were paid for, failed ones included."""
-
-    @classmethod
-    def of(cls, data: Dataset) -> "Context":
-        """The context of a data set's rows."""
-        return cls(network=data.network, x=data.x, y=data.y, num_solves=data.num_solves)
-
-    @classmethod
-    def empty(cls, network: Network, surrogate: Surrogate) -> "Context":
-        """A context without solved cases, for methods that need none."""
-        x, y = surrogate.layout.num_inputs, surrogate.layout.num_outputs
-        return cls(network=network, x=np.empty((0, x)), y=np.empty((0, y)), num_solves=0)
-
-
-class Predictor(Protocol):
-    """What adaptation gives: predictions for one topology."""
-
-    def predict(self, x: Real) -> Real:
-        """(R, Y) outputs of inputs (R, X)."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,11 +40,18 @@ class Method:
     """The work itself; `fit` checks first."""
     transform: str | None = None
     """Transform that the surrogate must have been trained with; None: any."""
+    may_use: tuple[Need, ...] = ()
+    """What it makes use of if the context has it, and does without if not."""
 
     @property
     def gradient(self) -> bool:
         """Whether it takes gradient steps on the new topology."""
         return "gradient steps" in self.needs
+
+    @property
+    def uses_solved_cases(self) -> bool:
+        """Whether a context of solved cases is of any use to it."""
+        return "solved cases" in (*self.needs, *self.may_use)
 
     def fit(self, surrogate: Surrogate, context: Context) -> Predictor:
         """A predictor for the topology of the context.
@@ -84,7 +68,7 @@ class Method:
                 f"this one was trained with {surrogate.config.transform}: train another with "
                 f"'gridshift train {context.network.name} --transform {self.transform} --out DIR'"
             )
-        if "solved cases" in self.needs:
+        if "solved cases" in self.needs or (self.uses_solved_cases and len(context.x)):
             _check_solved_cases(self.name, surrogate, context)
         return self.adapt(surrogate, context)
 
@@ -110,17 +94,6 @@ def _check_solved_cases(method: str, surrogate: Surrogate, context: Context) -> 
         )
 
 
-def _frozen(surrogate: Surrogate, context: Context) -> Predictor:
-    """Statistics of the training topology."""
-    return surrogate
-
-
-def _with_context_statistics(surrogate: Surrogate, context: Context) -> Predictor:
-    """y = T_ctx^-1(f(x)), equation 8 of the paper, folded into the last layer."""
-    base = surrogate.transform
-    return surrogate.with_transform(fit_transform(base.name, context.y, eps=base.eps))
-
-
 METHODS: dict[str, Method] = {
     method.name: method
     for method in (
@@ -129,14 +102,14 @@ METHODS: dict[str, Method] = {
             summary="the surrogate as it is, statistics of the grid it was trained on",
             needs=("nothing",),
             source="paper, table I",
-            adapt=_frozen,
+            adapt=adapt_frozen,
         ),
         Method(
             name="residual",
             summary="mean re-estimated from the context",
             needs=("solved cases",),
             source="paper, table I, Residual(ctx)",
-            adapt=_with_context_statistics,
+            adapt=adapt_with_context_statistics,
             transform="residual",
         ),
         Method(
@@ -144,7 +117,7 @@ METHODS: dict[str, Method] = {
             summary="mean and variance of each output re-estimated from the context",
             needs=("solved cases",),
             source="paper, table I, Z-Score(ctx)",
-            adapt=_with_context_statistics,
+            adapt=adapt_with_context_statistics,
             transform="zscore",
         ),
         Method(
@@ -152,8 +125,94 @@ METHODS: dict[str, Method] = {
             summary="mean and covariance re-estimated from the context",
             needs=("solved cases",),
             source="paper, section III, In-Context Whitening",
-            adapt=_with_context_statistics,
+            adapt=adapt_with_context_statistics,
             transform="zca",
+        ),
+        Method(
+            name="residual-paired",
+            summary="predictions moved by their mean error on the context",
+            needs=("solved cases",),
+            source="gridshift; control variates",
+            adapt=adapt_residual_paired,
+            transform="zca",
+        ),
+        Method(
+            name="zscore-paired",
+            summary="mean and variance of each output, against predictions for the same inputs",
+            needs=("solved cases",),
+            source="gridshift, paired moments",
+            adapt=adapt_zscore_paired,
+            transform="zca",
+        ),
+        Method(
+            name="icw-paired",
+            summary="mean and covariance, against predictions for the same inputs",
+            needs=("solved cases",),
+            source="gridshift, paired moments",
+            adapt=adapt_icw_paired,
+            transform="zca",
+        ),
+        Method(
+            name="icw-shrunk",
+            summary="as icw-paired, correlations shrunk towards zero",
+            needs=("solved cases",),
+            source="gridshift; Schäfer and Strimmer 2005",
+            adapt=adapt_icw_shrunk,
+            transform="zca",
+        ),
+        Method(
+            name="ridge",
+            summary="linear regression of y on x over the context, no surrogate",
+            needs=("solved cases",),
+            source="Hoerl and Kennard 1970; penalty by leave-one-out",
+            adapt=adapt_ridge,
+        ),
+        Method(
+            name="ridge-features",
+            summary="linear regression of y on the surrogate's output and x over the context",
+            needs=("solved cases",),
+            source="gridshift; penalty by leave-one-out",
+            adapt=adapt_ridge_features,
+        ),
+        Method(
+            name="icw-auto",
+            summary="the best on the context of all above that need solved cases only",
+            needs=("solved cases",),
+            source="gridshift; cross-validation",
+            adapt=adapt_auto,
+            transform="zca",
+        ),
+        Method(
+            name="tangent",
+            summary="first-order expansion around the new topology's nominal point",
+            needs=("network",),
+            source="Newton's method; docs/tangent.md",
+            adapt=partial(adapt_tangent, order=1),
+        ),
+        Method(
+            name="tangent2",
+            summary="second-order expansion around the new topology's nominal point",
+            needs=("network",),
+            source="chord method; docs/tangent.md",
+            adapt=partial(adapt_tangent, order=2),
+        ),
+        Method(
+            name="tangent-icw",
+            summary="tangent and learned curvature, recalibrated if there is a context",
+            needs=("network",),
+            may_use=("solved cases",),
+            source="gridshift, docs/tangent.md",
+            adapt=adapt_corrected_tangent,
+            transform="tangent",
+        ),
+        Method(
+            name="tangent2-icw",
+            summary="tangent2 and learned third order, recalibrated if there is a context",
+            needs=("network",),
+            may_use=("solved cases",),
+            source="gridshift, docs/tangent.md",
+            adapt=adapt_corrected_tangent,
+            transform="tangent2",
         ),
     )
 }

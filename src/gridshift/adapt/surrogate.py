@@ -15,6 +15,7 @@ from torch import nn
 from gridshift.adapt.datasets import Dataset, generate
 from gridshift.adapt.layout import Layout
 from gridshift.adapt.surrogate_config import SurrogateConfig, default_num_rows
+from gridshift.adapt.tangent import TANGENT_ORDERS, Plane, plane_of
 from gridshift.arrays import Real
 from gridshift.errors import GridshiftError, SurrogateMismatchError
 from gridshift.grid.network import Network
@@ -45,6 +46,8 @@ class Surrogate:
     transform: Affine = field(repr=False)
     record: dict[str, Any]
     """How the training went: rows, steps, loss, seconds, validation errors, versions."""
+    plane: Plane | None = field(default=None, repr=False)
+    """What the topology's tangent gives already, if the transform is one of the tangent's."""
 
     @property
     def mae(self) -> float:
@@ -72,14 +75,14 @@ class Surrogate:
         """(R, Y) y of inputs (R, X) on the topology that it was trained on."""
         return self._predictor.predict(x)
 
-    def with_transform(self, transform: Affine) -> "FoldedPredictor":
-        """The same backbone with another way back to y."""
+    def with_transform(self, transform: Affine, plane: Plane | None = None) -> "FoldedPredictor":
+        """The same backbone with another way back to y; the plane, if any, is added."""
         folded = FoldedNetwork.of(self.backbone, transform, self.input_mean, self.input_scale)
-        return FoldedPredictor(surrogate=self, weight=folded.weight, bias=folded.bias)
+        return FoldedPredictor(surrogate=self, weight=folded.weight, bias=folded.bias, plane=plane)
 
     @cached_property
     def _predictor(self) -> "FoldedPredictor":
-        return self.with_transform(self.transform)
+        return self.with_transform(self.transform, self.plane)
 
     def run(self, module: nn.Module, x: Real) -> Iterator[tuple[slice, NDArray[np.float32]]]:
         """What the backbone, or a part of it that takes its input, gives for blocks of rows of x.
@@ -115,13 +118,14 @@ class FoldedPredictor:
     """(Y, H)"""
     bias: Real
     """(Y,) float64: the large part of y, added last, keeps its digits."""
+    plane: Plane | None = None
 
     def predict(self, x: Real) -> Real:
         """(R, Y) y of inputs (R, X)."""
-        y = np.empty((len(x), len(self.bias)))
+        y = np.zeros((len(x), len(self.bias))) if self.plane is None else self.plane.predict(x)
         hidden: nn.Module = self.surrogate.backbone.features  # type: ignore[assignment]
         for rows, h in self.surrogate.run(hidden, x):
-            np.add(h @ self.weight.T, self.bias, out=y[rows])
+            y[rows] += h @ self.weight.T + self.bias
         return y
 
 
@@ -159,7 +163,9 @@ def train(
     data_s = time.perf_counter() - began
 
     mean, scale = input_scaling(data.x)
-    transform = fit_transform(config.transform, data.y, eps=config.eps)
+    plane = plane_of(config.transform, network)
+    remainder = data.y if plane is None else data.y - plane.predict(data.x)
+    transform = fit_output_transform(config.transform, remainder, config.eps)
     seed = int(_stream(network, "weights", config).integers(2**31))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -175,7 +181,7 @@ def train(
     backbone = training.fit(
         backbone,
         torch.from_numpy(((data.x - mean) / scale).astype(np.float32)),
-        torch.from_numpy(transform.forward(data.y, data.x).astype(np.float32)),
+        torch.from_numpy(transform.forward(remainder).astype(np.float32)),
         config.training,
         seed=seed,
         progress=watch,
@@ -200,6 +206,7 @@ def train(
         backbone=backbone,
         transform=transform,
         record=record,
+        plane=plane,
     )
     fresh = _solved(network, "validation", config.num_validation, config, regime="drawn", **solver)
     mae = float(np.abs(surrogate.predict(fresh.x) - fresh.y).mean())
@@ -209,6 +216,20 @@ def train(
             f"{config.training.learning_rate:g}; take a smaller one"
         )
     return replace(surrogate, record=record | {"mae": mae})
+
+
+def fit_output_transform(name: str, remainder: Real, eps: float) -> Affine:
+    """The transform of that name for rows (N, Y) of y, or of what the plane leaves of it.
+
+    What a tangent leaves is smaller than y by orders that differ from grid to grid, so `eps` is
+    relative to its mean variance there, and each entry is scaled by itself: the remainder is a
+    quadratic form in the loads, far from a normal distribution that a covariance would describe.
+    """
+    if name not in TANGENT_ORDERS:
+        return fit_transform(name, remainder, eps=eps)
+    mean_variance = float(remainder.var(0, ddof=1).mean())
+    scaled = fit_transform("zscore", remainder, eps=eps * mean_variance)
+    return replace(scaled, name=name)
 
 
 def check_grid(network: Network, grid: str, num_buses: int, digest: str) -> None:

@@ -3,6 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from gridshift.adapt.tangent import TANGENT_ORDERS
 from gridshift.errors import GridshiftError
 from gridshift.grid.network import Network
 from gridshift.learn.backbones import BACKBONES
@@ -29,14 +30,19 @@ Mean absolute error on the intact grid, of ICW on the heaviest single outage, an
 """
 
 
+OUTPUT_TRANSFORMS = (*TRANSFORMS, *TANGENT_ORDERS)
+"""Names of what a surrogate's outputs can be transformed by."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class SurrogateConfig:
     """What a surrogate is made of and how it is trained."""
 
     transform: str = "zca"
-    """Name in `learn.whitening.TRANSFORMS`."""
+    """One of `OUTPUT_TRANSFORMS`."""
     eps: float = EPS
-    """Regularisation of the transform, the same for base and context."""
+    """Regularisation of the transform, the same for base and context; for the tangent's transforms
+    relative to the mean variance of what is left."""
     backbone: MlpConfig = PRODUCT_BACKBONE
     """Configuration of one of `learn.backbones.BACKBONES`."""
     training: TrainingConfig = PRODUCT_TRAINING
@@ -49,9 +55,9 @@ class SurrogateConfig:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.transform not in TRANSFORMS:
+        if self.transform not in OUTPUT_TRANSFORMS:
             raise GridshiftError(
-                f"no transform {self.transform}; choose one of {', '.join(TRANSFORMS)}"
+                f"no transform {self.transform}; choose one of {', '.join(OUTPUT_TRANSFORMS)}"
             )
         fewest = min(self.num_validation, self.num_rows or 2)
         if fewest < 2:

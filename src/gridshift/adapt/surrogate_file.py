@@ -14,6 +14,7 @@ from safetensors.torch import save as bytes_of_tensors
 from gridshift.adapt.layout import Layout
 from gridshift.adapt.surrogate import Surrogate, check_grid
 from gridshift.adapt.surrogate_config import describe_config, parse_config
+from gridshift.adapt.tangent import plane_of
 from gridshift.errors import StorageError, SurrogateMismatchError
 from gridshift.grid.network import Network
 from gridshift.learn.whitening import Affine
@@ -85,14 +86,18 @@ def load(folder: str | Path, network: Network) -> Surrogate:
             f"gives {network.name}; train it anew"
         )
     try:
-        return _assemble(about, tensors, layout)
+        return _assemble(about, tensors, network)
     except (KeyError, TypeError, RuntimeError) as error:
         raise StorageError(
             f"the surrogate in {folder} was written by another version of gridshift; train it anew"
         ) from error
 
 
-def _assemble(about: dict[str, Any], tensors: dict[str, torch.Tensor], layout: Layout) -> Surrogate:
+def _assemble(
+    about: dict[str, Any], tensors: dict[str, torch.Tensor], network: Network
+) -> Surrogate:
+    layout, outaged = Layout.of(network), about["record"]["outaged"]
+    trained_on = network.root.without(outaged) if outaged else network.root
     config = parse_config(about["config"])
     backbone = config.backbone.build(layout.num_inputs, layout.num_outputs)
     prefix = "backbone."
@@ -114,6 +119,7 @@ def _assemble(about: dict[str, Any], tensors: dict[str, torch.Tensor], layout: L
             **about["transform"],
         ),
         record=about["record"],
+        plane=plane_of(config.transform, trained_on),
     )
 
 

@@ -64,8 +64,9 @@ surrogate_option = click.option(
     show_default=True, help="Kind of network.",
 )  # fmt: skip
 @click.option(
-    "--transform", type=Roster("gridshift.learn.whitening", "TRANSFORMS"), default="zca",
-    show_default=True, help="Transform of the outputs: identity, residual, zscore or zca.",
+    "--transform", type=Roster("gridshift.adapt.surrogate_config", "OUTPUT_TRANSFORMS"),
+    default="zca", show_default=True,
+    help="Transform of the outputs: identity, residual, zscore, zca, tangent or tangent2.",
 )  # fmt: skip
 @click.option("--steps", type=int, help="Gradient steps.  [default: the paper's 40,000]")
 @click.option("--rows", type=int, help="Training scenarios.  [default: by size of the grid]")

@@ -85,7 +85,7 @@ class Tangent:
             voltage=voltage,
             inputs=parts.inputs,
             outputs=parts.outputs,
-            x=parts.nominal(network, voltage),
+            x=parts.nominal(network),
             y=np.concatenate(
                 [np.concatenate([power.real, power.imag])[parts.generation], state[parts.observed]]
             ),
@@ -95,7 +95,7 @@ class Tangent:
                 sp.vstack(
                     [
                         moved[parts.generation],
-                        sp.csr_array((len(parts.observed), len(parts.nominal(network, voltage)))),
+                        sp.csr_array((len(parts.observed), len(parts.nominal(network)))),
                     ]
                 )
             ),
@@ -139,6 +139,7 @@ class Tangent:
         """(Y, rank) and (rank, X) whose product is the best of that rank, without the matrix."""
         start = np.ones(min(len(self.y), len(self.x)))
         left, values, right = svds(_Action(self), k=rank, v0=start)
+        assert right is not None
         return left * values, right
 
 
@@ -230,15 +231,16 @@ class _Parts:
             ),
         )
 
-    def nominal(self, network: Network, voltage: Complex) -> Real:
+    def nominal(self, network: Network) -> Real:
+        """(X,) the network's own inputs."""
         controlled = np.sort(np.concatenate([network.slack, network.pv]))
         return np.concatenate(
             [
                 network.load_power.real,
                 network.load_power.imag,
-                np.abs(voltage[controlled]),
+                network.bus_v_set[controlled],
                 network.gen_p[scheduled_generators(network)],
-                np.angle(voltage[network.slack]),
+                np.angle(network.v_start[network.slack]),
             ]
         )
 

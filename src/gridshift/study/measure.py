@@ -137,7 +137,7 @@ def draw_context(
     """
     if num_context < 0:
         raise ContextError(f"a context of {num_context} scenarios; give at least 2, or 400")
-    if "solved cases" not in method.needs or num_context == 0:
+    if not method.uses_solved_cases or num_context == 0:
         return Context.empty(network, surrogate)
     injections = draw(network, "context", num_context, spread=spread, regime="mixed", seed=seed)
     return Context.of(generate(network, injections, min_rows=(num_context + 1) // 2, **solver))

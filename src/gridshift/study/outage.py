@@ -135,7 +135,7 @@ def _adapted(setting: Setting, found: Assessment, clock: "Clock") -> dict[str, A
     name, left, layout = outage_text(found.outage), found.network, surrogate.layout
     context = Context.empty(left, surrogate)
     failed = 0
-    if "solved cases" in method.needs:
+    if method.uses_solved_cases and config.num_context > 0:
         with clock("data"):
             loads = setting.drawn("context", name, config.num_context)
             data = generate(left, loads, min_rows=0)

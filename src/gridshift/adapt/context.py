@@ -1,0 +1,43 @@
+"""What adaptation starts from and what it gives: `Context` and `Predictor`."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from gridshift.adapt.datasets import Dataset
+from gridshift.adapt.surrogate import Surrogate
+from gridshift.arrays import Real
+from gridshift.grid.network import Network
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Context:
+    """What is known of a new topology before any prediction on it."""
+
+    network: Network
+    x: Real
+    """(R, X) inputs of its solved cases."""
+    y: Real
+    """(R, Y) their outputs."""
+    num_solves: int
+    """Solves that were paid for, failed ones included."""
+
+    @classmethod
+    def of(cls, data: Dataset) -> "Context":
+        """The context of a data set's rows."""
+        return cls(network=data.network, x=data.x, y=data.y, num_solves=data.num_solves)
+
+    @classmethod
+    def empty(cls, network: Network, surrogate: Surrogate) -> "Context":
+        """A context without solved cases, for methods that need none."""
+        x, y = surrogate.layout.num_inputs, surrogate.layout.num_outputs
+        return cls(network=network, x=np.empty((0, x)), y=np.empty((0, y)), num_solves=0)
+
+
+class Predictor(Protocol):
+    """What adaptation gives: predictions for one topology."""
+
+    def predict(self, x: Real) -> Real:
+        """(R, Y) outputs of inputs (R, X)."""
+        ...

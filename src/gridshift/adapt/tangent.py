@@ -1,0 +1,62 @@
+"""`Plane`: what a topology's tangent says of y, which is what a surrogate then only corrects."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gridshift.adapt.layout import Layout
+from gridshift.arrays import Real
+from gridshift.errors import GridshiftError
+from gridshift.grid.expansion import Expansion, Order
+from gridshift.grid.network import Network
+
+SAME = 1e-9
+"""Difference, p.u. or rad, up to which an input counts as the network's own value."""
+TANGENT_ORDERS: dict[str, Order] = {"tangent": 1, "tangent2": 2}
+"""Transforms that subtract a tangent plane, or its curvature as well, before they scale."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Plane:
+    """Predicts y of one topology by its expansion around the nominal point; nothing is learned."""
+
+    layout: Layout
+    expansion: Expansion
+    order: Order
+
+    @classmethod
+    def of(cls, network: Network, order: Order = 1) -> "Plane":
+        """The tangent plane (order 1) of a topology, or with its curvature (order 2).
+
+        Raises:
+            NotConvergedError: the topology has no solution at nominal demand.
+        """
+        layout, expansion = Layout.of(network), Expansion.of(network)
+        assert expansion.tangent.inputs == layout.x_slices
+        assert expansion.tangent.outputs == layout.y_slices
+        return cls(layout=layout, expansion=expansion, order=order)
+
+    def predict(self, x: Real) -> Real:
+        """(R, Y) y of inputs (R, X).
+
+        Raises:
+            GridshiftError: an input that isn't a load differs from the network's own, and the order
+                is 2, which knows of loads only.
+        """
+        tangent, loads = self.expansion.tangent, self.layout.x_slices["v_set"].start
+        moved = np.abs(x[:, loads:] - tangent.x[loads:]).max(0, initial=0.0) > SAME
+        if not moved.any():
+            rows = self.layout.unpack_injections(x)
+            return self.expansion.outputs(rows.load_p, rows.load_q, order=self.order)
+        if self.order == 1:
+            return tangent.y + tangent.apply(x - tangent.x)
+        entry = self.layout.inputs[loads + int(moved.argmax())]
+        raise GridshiftError(
+            f"{entry.name} differs from the network's own value, and the expansion of order 2 is "
+            "in the loads alone; give a network that has this value, or take method tangent"
+        )
+
+
+def plane_of(transform: str, network: Network) -> Plane | None:
+    """What a surrogate with this transform leaves to the network; None for the paper's."""
+    return Plane.of(network, TANGENT_ORDERS[transform]) if transform in TANGENT_ORDERS else None

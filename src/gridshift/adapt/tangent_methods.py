@@ -1,0 +1,67 @@
+"""Adaptation by the new topology's network: its tangent, and what a surrogate adds to it.
+
+A surrogate with a tangent's transform has learned z = W (y - t(x)), with t the tangent of the
+topology that it was trained on. Adaptation puts the new topology's t in its place, which takes one
+solve of the nominal point; a context, if there is one, may correct what the surrogate adds.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gridshift.adapt.context import Context, Predictor
+from gridshift.adapt.ridge import varying
+from gridshift.adapt.surrogate import FoldedPredictor, Surrogate
+from gridshift.adapt.tangent import TANGENT_ORDERS, Plane
+from gridshift.arrays import Int, Real
+from gridshift.grid.expansion import Order
+from gridshift.learn.recalibration import Choice, Correction, choose_correction
+from gridshift.learn.whitening import Affine
+
+
+def adapt_tangent(surrogate: Surrogate, context: Context, *, order: Order) -> Predictor:
+    """The expansion alone; the surrogate isn't used."""
+    return Plane.of(context.network, order)
+
+
+def adapt_corrected_tangent(surrogate: Surrogate, context: Context) -> Predictor:
+    """The new topology's expansion, and the surrogate's remainder as it is or recalibrated."""
+    plane = Plane.of(context.network, TANGENT_ORDERS[surrogate.transform.name])
+    base = surrogate.transform
+    if not len(context.x):
+        return surrogate.with_transform(base, plane)
+    varied = varying(context.x)
+    remainder = context.y - plane.predict(context.x)
+    predicted = base.inverse(surrogate.predict_whitened(context.x))
+    choice = choose_correction(remainder, predicted, context.x[:, varied])
+    folded = surrogate.with_transform(_corrected(base, choice.correction), plane)
+    return Recalibrated(choice=choice, network=folded, varied=varied)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Recalibrated:
+    """A tangent surrogate with the correction that did best on rows left out."""
+
+    choice: Choice
+    network: FoldedPredictor
+    varied: Int
+    """Inputs that the correction may depend on."""
+
+    def predict(self, x: Real) -> Real:
+        """(R, Y) outputs of inputs (R, X)."""
+        y, by_feature = self.network.predict(x), self.choice.correction.by_feature
+        return y if by_feature is None else y + x[:, self.varied] @ by_feature
+
+
+def _corrected(base: Affine, correction: Correction) -> Affine:
+    """The way back from z to the corrected remainder, but for the part in x."""
+    by, unwhitener, shift = correction.by_prediction, base.unwhitener, base.shift
+    if by is not None and by.ndim == 1:
+        shift = shift * by
+        unwhitener = by * unwhitener if unwhitener.ndim == 1 else by[:, None] * unwhitener
+    elif by is not None:
+        shift = shift @ by
+        unwhitener = by.T * unwhitener if unwhitener.ndim == 1 else by.T @ unwhitener
+    return Affine(
+        name=base.name, shift=shift + correction.offset, whitener=np.empty(0), unwhitener=unwhitener
+    )

@@ -1,0 +1,156 @@
+"""Corrections of a prediction from a few true outputs, and the choice among them by leave-one-out.
+
+All are of the form y_hat = r + correction(r, features), with r the prediction, and 'none' is one of
+them: a correction is taken only where its left-out error is smaller by more than that difference's
+own standard error, so that few rows, or a few extreme ones, don't make a prediction worse.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gridshift.learn.moments import EPS, Real
+from gridshift.learn.paired import fit_shrunk_zca, paired
+from gridshift.learn.ridge import fit_ridge
+from gridshift.learn.whitening import Affine
+
+FOLDS = 10
+"""Parts of which one is left out where a closed form for single rows doesn't exist."""
+STANDARD_ERRORS = 2.0
+"""Improvement over no correction that counts, in standard errors of its mean over rows."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Correction:
+    """y_hat = r @ by_prediction + features @ by_feature + offset."""
+
+    name: str
+    by_prediction: Real | None
+    """(d, d), (d,) its diagonal, or None for the identity."""
+    by_feature: Real | None
+    """(F, d) or None."""
+    offset: Real
+    """(d,)"""
+    left_out: Real
+    """(N, d) error of each row by a correction fitted without it."""
+
+    def apply(self, prediction: Real, features: Real) -> Real:
+        """(R, d) corrected predictions (R, d), given features (R, F)."""
+        out = prediction + self.offset
+        if self.by_prediction is not None:
+            by = self.by_prediction
+            out = self.offset + (prediction * by if by.ndim == 1 else prediction @ by)
+        return out if self.by_feature is None else out + features @ self.by_feature
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Choice:
+    """The correction that was taken, and the left-out mean absolute error of every candidate."""
+
+    correction: Correction
+    left_out_mae: dict[str, float]
+
+
+def no_correction(y: Real, prediction: Real, features: Real) -> Correction:
+    """y_hat = r."""
+    return Correction(
+        name="none", by_prediction=None, by_feature=None, offset=np.zeros(y.shape[1]),
+        left_out=y - prediction,
+    )  # fmt: skip
+
+
+def mean_correction(y: Real, prediction: Real, features: Real) -> Correction:
+    """y_hat = r + mean error."""
+    n, error = len(y), y - prediction
+    offset = error.mean(0)
+    return Correction(
+        name="mean", by_prediction=None, by_feature=None, offset=offset,
+        left_out=(error - offset) * n / (n - 1),
+    )  # fmt: skip
+
+
+def scale_correction(y: Real, prediction: Real, features: Real) -> Correction:
+    """y_hat_i = a_i + b_i r_i: mean and scale of each output by least squares."""
+    n, mean = len(y), prediction.mean(0)
+    centred, offset = prediction - mean, y.mean(0)
+    length = np.maximum(np.square(centred).sum(0), np.finfo(float).tiny)
+    slope = (centred * y).sum(0) / length
+    leverage = 1 / n + np.square(centred) / length
+    error = (y - offset - centred * slope) / np.maximum(1 - leverage, 1e-9)
+    return Correction(
+        name="scale", by_prediction=slope, by_feature=None, offset=offset - mean * slope,
+        left_out=error,
+    )  # fmt: skip
+
+
+def covariance_correction(y: Real, prediction: Real, features: Real) -> Correction:
+    """Mean and full covariance of y matched: whitening in context, with paired moments."""
+    whole = _matched(y, prediction)
+    left_out = np.empty_like(y)
+    order = np.random.default_rng(0).permutation(len(y))
+    for part in np.array_split(order, min(FOLDS, len(y) // 2)):
+        others = np.setdiff1d(order, part)
+        fitted = _matched(y[others], prediction[others])
+        left_out[part] = y[part] - fitted.inverse(prediction[part])
+    return Correction(
+        name="covariance", by_prediction=whole.unwhitener.T, by_feature=None, offset=whole.shift,
+        left_out=left_out,
+    )  # fmt: skip
+
+
+def ridge_correction(y: Real, prediction: Real, features: Real) -> Correction:
+    """y_hat = r + ridge of the error on prediction and features."""
+    both = np.hstack([prediction, features])
+    ridge = fit_ridge(both, y - prediction)
+    weight, bias = ridge.linear()
+    d = y.shape[1]
+    return Correction(
+        name="ridge", by_prediction=np.eye(d) + weight[:d], by_feature=weight[d:], offset=bias,
+        left_out=ridge.left_out,
+    )  # fmt: skip
+
+
+CORRECTIONS = {
+    "none": no_correction,
+    "mean": mean_correction,
+    "scale": scale_correction,
+    "covariance": covariance_correction,
+    "ridge": ridge_correction,
+}
+"""Name to `fit(y, prediction, features) -> Correction`, from the least to the most flexible."""
+
+
+def choose_correction(
+    y: Real, prediction: Real, features: Real, names: tuple[str, ...] = tuple(CORRECTIONS)
+) -> Choice:
+    """The correction with the smallest left-out mean absolute error, if it clearly beats none.
+
+    Args:
+        y: (N, d) true outputs, N at least 4.
+        prediction: (N, d) what is to be corrected.
+        features: (N, F) what else a correction may depend on.
+        names: candidates of `CORRECTIONS`; 'none' is always one.
+    """
+    none = no_correction(y, prediction, features)
+    if len(y) < 4:
+        return Choice(correction=none, left_out_mae={"none": float(np.abs(none.left_out).mean())})
+    found = [none] + [
+        CORRECTIONS[name](y, prediction, features) for name in names if name != "none"
+    ]
+    per_row = {c.name: np.abs(c.left_out).mean(1) for c in found}
+    best = min(found, key=lambda c: per_row[c.name].mean())
+    gain = per_row["none"] - per_row[best.name]
+    clear = gain.mean() > STANDARD_ERRORS * gain.std(ddof=1) / np.sqrt(len(gain))
+    return Choice(
+        correction=best if clear else none,
+        left_out_mae={name: float(errors.mean()) for name, errors in per_row.items()},
+    )
+
+
+def _matched(y: Real, prediction: Real) -> Affine:
+    """Predictions to outputs with the same mean and covariance; eps relative to the variances."""
+    eps = EPS * max(float(y.var(0, ddof=1).mean()), np.finfo(float).tiny)
+    unit = np.ones(y.shape[1])
+    identity = Affine(name="identity", shift=0 * unit, whitener=unit, unwhitener=unit)
+    fitted = (fit_shrunk_zca(rows, eps=eps, share=0.0) for rows in (prediction, y))
+    return paired(identity, *fitted)

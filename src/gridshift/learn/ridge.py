@@ -1,0 +1,87 @@
+"""Ridge regression with a regularisation for each output, chosen by its leave-one-out error."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gridshift.learn.moments import Real
+
+SHARES = np.concatenate([10.0 ** np.arange(-12, 2.5, 0.5), [np.inf]])
+"""Candidates of the regularisation as a share of the largest squared singular value; the last one
+leaves the mean alone."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Ridge:
+    """y = offset + (features - mean) / scale · weights; features that never vary have no weight."""
+
+    mean: Real
+    """(F,)"""
+    scale: Real
+    """(F,)"""
+    weights: Real
+    """(F, d)"""
+    offset: Real
+    """(d,)"""
+    shares: Real
+    """(d,) the regularisation that each output got, of `SHARES`."""
+    left_out: Real
+    """(N, d) error of each row by the fit to all others, with that regularisation."""
+
+    def predict(self, features: Real) -> Real:
+        """(R, d) of features (R, F)."""
+        return ((features - self.mean) / self.scale) @ self.weights + self.offset
+
+    def linear(self) -> tuple[Real, Real]:
+        """(F, d) and (d,): the same as features @ weight + bias."""
+        weight = self.weights / self.scale[:, None]
+        return weight, self.offset - self.mean @ weight
+
+
+def fit_ridge(features: Real, y: Real, *, shares: Real = SHARES) -> Ridge:
+    """Penalised least squares on standardised features; each output has the best penalty.
+
+    The error of a row by the fit to the other rows needs no second fit: it is (y - y_hat) / (1 - h)
+    with the row's leverage h, which one singular value decomposition gives for all penalties.
+
+    Args:
+        features: (N, F) rows, N at least 2.
+        y: (N, d) outputs.
+        shares: candidates, as in `SHARES`.
+    """
+    n = len(features)
+    mean, scale = features.mean(0), features.std(0)
+    constant = features.max(0) == features.min(0)
+    scale = np.where(constant, 1.0, scale)
+    centred = np.where(constant, 0.0, (features - mean) / scale)
+    left, singular, right = np.linalg.svd(centred, full_matrices=False)
+    kept = singular > singular[0] * max(centred.shape) * np.finfo(float).eps
+    left, singular, right = left[:, kept], singular[kept], right[kept]
+    offset = y.mean(0)
+    along = left.T @ (y - offset)
+
+    best = np.full(y.shape[1], np.inf)
+    chosen = np.full(y.shape[1], np.inf)
+    errors, coordinates = np.empty_like(y), np.empty_like(along)
+    for share in shares:
+        kept_part = _kept_part(singular, share)
+        leverage = 1 / n + np.square(left) @ kept_part
+        # a row that the fit passes through exactly tells nothing of how it would do without it
+        free = np.maximum(1 - leverage, 1e-9)
+        error = (y - offset - left @ (kept_part[:, None] * along)) / free[:, None]
+        loss = np.where((free > 1e-6).all(), np.square(error).sum(0), np.inf)
+        better = loss < best
+        best[better], chosen[better] = loss[better], share
+        errors[:, better] = error[:, better]
+        coordinates[:, better] = (kept_part / singular)[:, None] * along[:, better]
+    return Ridge(
+        mean=mean, scale=scale, weights=right.T @ coordinates, offset=offset, shares=chosen,
+        left_out=errors,
+    )  # fmt: skip
+
+
+def _kept_part(singular: Real, share: float) -> Real:
+    """How much of each direction a penalty leaves: s^2 / (s^2 + penalty)."""
+    if not len(singular) or np.isinf(share):
+        return np.zeros_like(singular)
+    return np.square(singular) / (np.square(singular) + share * np.square(singular[0]))
