@@ -42,6 +42,10 @@ class SurrogateMismatchError(GridshiftError):
     """A stored surrogate that was trained for another grid or another layout."""
 
 
+class TableError(GridshiftError):
+    """A table of solved cases with other columns, rows or values than are needed."""
+
+
 class StorageError(GridshiftError):
     """A folder or file that cannot be written or read."""
 

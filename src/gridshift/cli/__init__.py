@@ -2,7 +2,7 @@
 
 import click
 
-from gridshift.cli import choosing, doctor, grids, screening, surrogates
+from gridshift.cli import choosing, doctor, export, grids, screening, surrogates, tables
 from gridshift.cli.group import Group
 
 
@@ -22,8 +22,12 @@ for _command in (
     grids.solve,
     surrogates.train,
     surrogates.adapt,
+    export.export,
     screening.screen,
     surrogates.methods,
+    tables.fit_table,
+    tables.adapt_table,
+    tables.predict_table,
     choosing.compare,
     choosing.pareto,
     doctor.doctor,

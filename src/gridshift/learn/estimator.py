@@ -1,8 +1,6 @@
 """`ICWRegressor`: In-Context Whitening for any arrays, in scikit-learn's conventions."""
 
 import copy
-from dataclasses import replace
-from functools import reduce
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,6 +15,7 @@ from gridshift.learn import training
 from gridshift.learn.backbones.mlp import MlpConfig
 from gridshift.learn.folding import FoldedNetwork, input_scaling
 from gridshift.learn.moments import EPS, Real
+from gridshift.learn.paired import paired
 from gridshift.learn.training import Progress, TrainingConfig
 from gridshift.learn.whitening import Affine, fit_transform
 
@@ -156,11 +155,18 @@ class ICWRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         name, eps = self.transform_.name, self.transform_.eps
         new = fit_transform(name, rows, eps=eps)
         if self.moments == "paired":
-            own = self._folded(self.transform_).predict(x)
+            own = self.frozen().network_.predict(x)
             new = paired(self.transform_, fit_transform(name, own, eps=eps), new)
-        adapted = copy.copy(self)
+        adapted = self.frozen()
         adapted.network_, adapted.num_context_ = self._folded(new), len(x)
         return adapted
+
+    def frozen(self) -> "ICWRegressor":
+        """A copy as it was after `fit`: what adaptation is compared with."""
+        check_is_fitted(self)
+        base = copy.copy(self)
+        base.network_, base.num_context_ = self._folded(self.transform_), 0
+        return base
 
     def predict(self, X: Any) -> Real:
         """(N, O) outputs of inputs X (N, F), or (N,) if `fit` was given a single column as (N,).
@@ -189,26 +195,6 @@ class ICWRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def _folded(self, transform: Affine) -> FoldedNetwork:
         return FoldedNetwork.of(self.backbone_, transform, self.input_mean_, self.input_scale_)
-
-
-def paired(base: Affine, predicted: Affine, new: Affine) -> Affine:
-    """z -> base^-1 -> predicted -> new^-1 -> y: what `new` is to `predicted`, done after `base`.
-
-    With `predicted` fitted on predictions F(x) for the inputs of the context, and `new` on the
-    outputs y for the same inputs, sampling noise is in both and cancels:
-    y_hat = mean(y) + S(y)^1/2 S(F)^-1/2 (F(x) - mean(F)).
-    """
-    return replace(
-        new,
-        shift=new.inverse(predicted.forward(base.shift[None]))[0],
-        whitener=_product(base.whitener, predicted.unwhitener, new.whitener),
-        unwhitener=_product(new.unwhitener, predicted.whitener, base.unwhitener),
-    )
-
-
-def _product(*factors: Real) -> Real:
-    """Product of matrices, each given whole or, all alike, by its diagonal."""
-    return reduce(np.multiply if factors[0].ndim == 1 else np.matmul, factors)
 
 
 def _check_moments(name: str) -> None:

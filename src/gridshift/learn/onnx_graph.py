@@ -101,6 +101,16 @@ def write_onnx(
     )
 
 
+def require_onnx() -> None:
+    """Pass if the optional packages are there, which is better known before the work than after it.
+
+    Raises:
+        GridshiftError: one of them isn't.
+    """
+    _optional("onnx")
+    _optional("onnxruntime")
+
+
 def onnx_bytes(
     network: FoldedNetwork,
     *,

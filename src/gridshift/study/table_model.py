@@ -1,0 +1,222 @@
+"""A regressor with the names of its columns: fitted, adapted and asked by tables."""
+
+import json
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from gridshift.arrays import Real
+from gridshift.errors import GridshiftWarning, RankDeficientWarning, StorageError, TableError
+from gridshift.learn.estimator import MOMENTS, ICWRegressor
+from gridshift.learn.estimator_file import load, save
+from gridshift.learn.onnx_graph import WrittenModel, write_onnx
+from gridshift.learn.training import Progress
+from gridshift.study.tables import choose_columns, listed, numbers
+
+MIN_ROWS = 20
+"""Rows below which neither a fit nor its measured error means anything."""
+HOLDOUT = 0.1
+"""Share of the rows that are not trained on but predicted, to measure the error."""
+FOLDS = 5
+"""Parts of a context of which one is left out to measure what adaptation gains."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TableModel:
+    """A regressor from the columns `inputs` to the columns `outputs`."""
+
+    regressor: ICWRegressor
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    record: dict[str, Any]
+    """How it was made: rows, errors, names of the tables."""
+
+    @property
+    def constant_inputs(self) -> list[str]:
+        """Inputs that never varied in the table that it was fitted to."""
+        return self.record["constant_inputs"]
+
+    def predict(self, table: pa.Table, *, source: str) -> Real:
+        """(N, number of outputs) predictions for the rows of a table.
+
+        Raises:
+            TableError: the table lacks inputs, or holds something other than numbers in them.
+
+        Warns:
+            GridshiftWarning: inputs differ that never varied where the model was fitted.
+        """
+        x = numbers(table, self.inputs, source=source)
+        if len(x) == 0:
+            raise TableError(f"{source} has no rows")
+        self._warn_of_new_variation(x, source)
+        return self.regressor.predict(x)
+
+    def adapted(self, table: pa.Table, *, source: str, moments: str) -> "TableModel":
+        """A model for the state of the grid that these solved cases are of; this one stays.
+
+        `record['mae']` tells the mean absolute error of the rows of the table predicted by a model
+        adapted to the other rows, for each kind of moments and without any ('frozen').
+
+        Args:
+            table: at least 4 solved cases with the same columns.
+            source: what to call the table in messages.
+            moments: of `MOMENTS`, or 'auto' for what has the smallest such error.
+
+        Raises:
+            TableError: columns are missing, values aren't numbers, or the rows are too few.
+        """
+        if table.num_rows < 4:
+            raise TableError(
+                f"{source} has {table.num_rows} rows; a context needs at least 4, better as many "
+                f"as there are outputs ({len(self.outputs)})"
+            )
+        x = numbers(table, self.inputs, source=source)
+        y = numbers(table, self.outputs, source=source)
+        self._warn_of_new_variation(x, source)
+        errors = _left_out_errors(self.regressor, x, y)
+        chosen = min(errors, key=errors.__getitem__) if moments == "auto" else moments
+        regressor = self.regressor.frozen()
+        if chosen != "frozen":
+            regressor = _with_moments(regressor, chosen).adapt(x, y)
+        record = self.record | {
+            "context": source, "num_context": len(x), "moments": chosen, "context_mae": errors,
+        }  # fmt: skip
+        return replace(self, regressor=regressor, record=record)
+
+    def save(self, folder: str | Path) -> None:
+        """Write the model; raises StorageError if the folder can't be written."""
+        about = {"inputs": self.inputs, "outputs": self.outputs, "record": self.record}
+        save(self.regressor, folder, about=about)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> "TableModel":
+        """Read a model written by `save`.
+
+        Raises:
+            StorageError: there is none in the folder, or it is damaged.
+        """
+        regressor, about = load(folder)
+        if not {"inputs", "outputs", "record"} <= about.keys():
+            raise StorageError(f"the model in {folder} has no names of columns; fit it by a table")
+        return cls(
+            regressor=regressor,
+            inputs=tuple(about["inputs"]),
+            outputs=tuple(about["outputs"]),
+            record=about["record"],
+        )
+
+    def export(self, path: str | Path, table: pa.Table, *, source: str) -> WrittenModel:
+        """Write the model as ONNX, checked on the rows of a table; raises as `write_onnx`."""
+        x = numbers(table, self.inputs, source=source)
+        return write_onnx(
+            path, self.regressor.network_, check_on=x, expected=self.regressor.network_.predict(x),
+            about={
+                "inputs": json.dumps([{"name": name} for name in self.inputs]),
+                "outputs": json.dumps([{"name": name} for name in self.outputs]),
+                "record": json.dumps(self.record),
+            },
+        )  # fmt: skip
+
+    def _warn_of_new_variation(self, x: Real, source: str) -> None:
+        known = dict(zip(self.inputs, self.regressor.input_mean_, strict=True))
+        moved = [
+            name
+            for name in self.constant_inputs
+            if not np.allclose(x[:, self.inputs.index(name)], known[name], rtol=1e-9)
+        ]
+        if moved:
+            warnings.warn(
+                f"{source}: {listed(moved)} never varied in the table that the model was fitted "
+                "to, so it doesn't know what they do",
+                GridshiftWarning,
+                stacklevel=3,
+            )
+
+
+def fit_table(
+    regressor: ICWRegressor,
+    table: pa.Table,
+    *,
+    inputs: str,
+    outputs: str,
+    source: str,
+    progress: Progress | None = None,
+) -> TableModel:
+    """Fit a copy of the regressor to a table, and measure it on a tenth of the rows left out.
+
+    Args:
+        regressor: parameters.
+        table: solved cases, one a row.
+        inputs: patterns of the columns to predict from, separated by commas.
+        outputs: patterns of the columns to predict.
+        source: what to call the table in messages.
+        progress: called while training with (step, number of steps, loss).
+
+    Raises:
+        TableError: patterns that fit no column, or a column in both; values that aren't finite
+            numbers; fewer than 20 rows.
+    """
+    x_names = choose_columns(table.column_names, inputs, what="inputs", source=source)
+    y_names = choose_columns(table.column_names, outputs, what="outputs", source=source)
+    if both := [name for name in x_names if name in y_names]:
+        raise TableError(f"{listed(both)} of {source} fits both inputs and outputs")
+    if table.num_rows < MIN_ROWS:
+        raise TableError(f"{source} has {table.num_rows} rows; a fit needs at least {MIN_ROWS}")
+    x, y = (numbers(table, names, source=source) for names in (x_names, y_names))
+    seed = regressor.random_state if isinstance(regressor.random_state, int) else 0
+    order = np.random.default_rng(seed).permutation(len(x))
+    test, train = np.split(order, [max(2, round(HOLDOUT * len(x)))])
+    fitted = ICWRegressor(**regressor.get_params()).fit(x[train], y[train], progress=progress)
+    error = np.abs(fitted.predict(x[test]) - y[test])
+    constant = x[train].min(0) == x[train].max(0)
+    return TableModel(
+        regressor=fitted,
+        inputs=tuple(x_names),
+        outputs=tuple(y_names),
+        record={
+            "table": source,
+            "num_rows": len(train),
+            "num_holdout": len(test),
+            "mae": float(error.mean()),
+            "mae_by_output": dict(zip(y_names, error.mean(0).tolist(), strict=True)),
+            "mae_of_mean": float(np.abs(y[test] - y[train].mean(0)).mean()),
+            "constant_inputs": [name for name, c in zip(x_names, constant, strict=True) if c],
+        },
+    )
+
+
+def output_errors(table: pa.Table, model: TableModel, predicted: Real) -> Mapping[str, float]:
+    """Mean absolute error of each output, if the table holds all of them as numbers; else none."""
+    try:
+        y = numbers(table, model.outputs, source="table")
+    except TableError:
+        return {}
+    return dict(zip(model.outputs, np.abs(predicted - y).mean(0).tolist(), strict=True))
+
+
+def _with_moments(regressor: ICWRegressor, moments: str) -> ICWRegressor:
+    changed = regressor.frozen()
+    changed.moments = moments
+    return changed
+
+
+def _left_out_errors(regressor: ICWRegressor, x: Real, y: Real) -> dict[str, float]:
+    """Mean absolute error of each row predicted by a model adapted to the other parts."""
+    frozen = regressor.frozen()
+    errors = {"frozen": np.abs(frozen.predict(x) - y)}
+    order = np.random.default_rng(0).permutation(len(x))
+    for moments in MOMENTS:
+        left = np.empty_like(y)
+        for part in np.array_split(order, min(FOLDS, len(x) // 2)):
+            others = np.setdiff1d(order, part)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", RankDeficientWarning)
+                fold = _with_moments(frozen, moments).adapt(x[others], y[others])
+            left[part] = np.abs(fold.predict(x[part]) - y[part])
+        errors[moments] = left
+    return {name: float(error.mean()) for name, error in errors.items()}

@@ -1,0 +1,171 @@
+"""Tables of solved cases from any tool: parquet or CSV files whose column names are the labels."""
+
+import os
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+
+from gridshift.arrays import Real
+from gridshift.errors import StorageError, TableError
+
+PARQUET, CSV = (".parquet", ".pq"), (".csv", ".csv.gz")
+SHOWN = 6
+"""Names that a message lists before it says how many more there are."""
+
+
+def read_table(path: str | Path) -> pa.Table:
+    """The table in a parquet or CSV file, whatever its columns hold.
+
+    A CSV file has the names in its first line; a line with semicolons or tabs and no comma decides
+    the delimiter.
+
+    Raises:
+        TableError: another kind of file, damaged, or a column name that appears twice.
+        StorageError: it can't be read.
+    """
+    path = Path(path)
+    kind = check_kind(path)
+    try:
+        if kind == "parquet":
+            table = pq.ParquetFile(path).read()
+        else:
+            options = pa_csv.ParseOptions(delimiter=_delimiter(path))
+            table = pa_csv.read_csv(path, parse_options=options)
+    except pa.ArrowException as error:
+        reason = str(error).splitlines()[0]
+        raise TableError(f"{path} is not a {kind} file that can be read: {reason}") from error
+    except OSError as error:
+        raise StorageError(f"cannot read {path}: {error.strerror or error}") from error
+    names = table.column_names
+    if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
+        raise TableError(f"{path} has more than one column {listed(twice)}; rename them")
+    return table
+
+
+def write_table(columns: Mapping[str, object], path: str | Path) -> None:
+    """Write columns to a parquet or CSV file, all of it or nothing.
+
+    Raises:
+        TableError: the name of the file is of another kind.
+        StorageError: it can't be written.
+    """
+    path = Path(path)
+    kind, table = check_kind(path), pa.table(dict(columns))
+    part = path.with_name(path.name + ".part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if kind == "parquet":
+            pq.write_table(table, part)
+        else:
+            compression = "gzip" if path.name.endswith(".gz") else None
+            with pa.output_stream(str(part), compression=compression) as stream:
+                pa_csv.write_csv(table, stream)
+        os.replace(part, path)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise StorageError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def write_predictions(
+    path: str | Path,
+    names: Sequence[str],
+    predicted: Real,
+    *,
+    table: pa.Table,
+    keep: str,
+    source: str,
+) -> None:
+    """Write columns copied from the table of the inputs, then the predictions (N, len(names)).
+
+    Raises:
+        TableError: `keep` fits no column, or a predicted one.
+        StorageError: the file can't be written.
+    """
+    kept = choose_columns(table.column_names, keep, what="keep", source=source) if keep else []
+    if both := [name for name in kept if name in names]:
+        raise TableError(f"{listed(both)} would be both copied from {source} and predicted")
+    columns = {name: table[name] for name in kept}
+    columns |= {name: pa.array(predicted[:, at]) for at, name in enumerate(names)}
+    write_table(columns, path)
+
+
+def choose_columns(names: Sequence[str], patterns: str, *, what: str, source: str) -> list[str]:
+    """Names that fit any of the comma-separated patterns ('p_*,q_*'), in the order of the table.
+
+    Raises:
+        TableError: a pattern fits no column.
+    """
+    chosen: set[str] = set()
+    for pattern in filter(None, (part.strip() for part in patterns.split(","))):
+        fits = {name for name in names if name == pattern or fnmatchcase(name, pattern)}
+        if not fits:
+            raise TableError(
+                f"no column of {source} fits {what} {pattern!r}; it has {listed(names)}"
+            )
+        chosen |= fits
+    if not chosen:
+        raise TableError(f"no columns chosen as {what} of {source}; it has {listed(names)}")
+    return [name for name in names if name in chosen]
+
+
+def numbers(table: pa.Table, names: Sequence[str], *, source: str) -> Real:
+    """(N, len(names)) the columns of these names, in this order.
+
+    Raises:
+        TableError: a column is missing, isn't of numbers, or holds an empty cell, NaN or infinity.
+    """
+    if missing := [name for name in names if name not in table.column_names]:
+        raise TableError(
+            f"{source} lacks {len(missing)} of {len(names)} columns: {listed(missing)}"
+        )
+    out = np.empty((table.num_rows, len(names)))
+    for at, name in enumerate(names):
+        column = table[name]
+        if not _numeric(column.type):
+            given = next((v for v in column.to_pylist() if v is not None), None)
+            example = "is empty" if given is None else f"holds {column.type} such as {given!r}"
+            raise TableError(f"column {name} of {source} {example}; numbers are needed")
+        out[:, at] = pc.cast(column, pa.float64()).to_numpy()
+    bad = ~np.isfinite(out)
+    if bad.any():
+        row, at = np.argwhere(bad)[0]
+        raise TableError(
+            f"{source} has {bad.any(1).sum()} of {len(out)} rows with an empty cell, NaN or "
+            f"infinity, the first in column {names[at]}, row {row + 1}; keep solved rows only"
+        )
+    return out
+
+
+def listed(names: Sequence[str]) -> str:
+    """The names, or the first few and how many more there are."""
+    shown, more = ", ".join(names[:SHOWN]), len(names) - SHOWN
+    return shown + (f" and {more} more" if more > 0 else "")
+
+
+def check_kind(path: Path) -> str:
+    name = path.name.lower()
+    if name.endswith(PARQUET):
+        return "parquet"
+    if name.endswith(CSV):
+        return "CSV"
+    raise TableError(
+        f"{path} is not a table that gridshift knows; files end in {', '.join((*PARQUET, *CSV))}"
+    )
+
+
+def _delimiter(path: Path) -> str:
+    with pa.input_stream(str(path)) as stream:  # decompresses by the name's ending
+        header = stream.read(1 << 16).split(b"\n", 1)[0]
+    others = [mark for mark in (";", "\t") if mark.encode() in header]
+    return others[0] if others and b"," not in header else ","
+
+
+def _numeric(kind: pa.DataType) -> bool:
+    types = pa.types
+    return types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
