@@ -6,6 +6,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullLocator
 
 from gridshift.arrays import Real
 from gridshift.errors import StorageError
@@ -14,13 +15,15 @@ from gridshift.study.compare import Comparison, ComparisonRow
 from gridshift.study.figures import BLUE, GREEN, GREY, RED, STYLE
 
 LOOKS = {
-    "exact": ("#111827", "*", "exact solution"),
-    "nothing": (GREY, "o", "nothing of the outage"),
-    "network": (GREEN, "s", "its network"),
-    "solved cases": (BLUE, "^", "solved cases of it"),
-    "gradient steps": (RED, "D", "gradient steps on it"),
+    "exact": ("#111827", "*", "exact"),
+    "nothing": (GREY, "o", "needs nothing"),
+    "network": (GREEN, "s", "needs the network"),
+    "solved cases": (BLUE, "^", "needs solved cases"),
+    "gradient steps": (RED, "D", "takes gradient steps"),
 }
 """Colour and shape by what a method takes; either tells alone."""
+SHARE, LINE = 0.71, 0.175
+"""Height of the axes as a share of the figure, and of a line of text in inches."""
 SUFFIXES = (".svg", ".png", ".pdf")
 
 
@@ -59,11 +62,14 @@ def pareto_figure(comparison: Comparison) -> Figure:
     error = np.array([row.mae["overall"] for row in rows])
     time = np.array([row.us_per_row for row in rows])
     figure = Figure(figsize=(9.6, max(4.6, 1.6 + 0.26 * len(rows))))
-    axes = figure.add_axes((0.085, 0.115, 0.5, 0.735))
+    axes = figure.add_axes((0.085, 0.115, 0.44, SHARE))
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlim(time.min() / 1.6, time.max() * 1.6)
     axes.set_ylim(error.min() / 2.5, error.max() * 2.5)
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.xaxis.set_minor_locator(NullLocator())
     axes.grid(which="major")
     best = frontier(error, time)
     axes.plot(time[best], error[best], color="#9CA3AF", lw=1.2, drawstyle="steps-post", zorder=1)
@@ -77,7 +83,8 @@ def pareto_figure(comparison: Comparison) -> Figure:
             )  # fmt: skip
     exact = comparison.exact
     axes.axvline(exact.us_per_row, color="#111827", lw=1, ls=(0, (4, 3)), zorder=0)
-    _label(axes, comparison, rows, error, time)
+    gap = LINE / (SHARE * figure.get_figheight())
+    _label(axes, comparison, rows, error, time, gap)
     axes.set_xlabel("time per row on one thread, µs")
     axes.set_ylabel("mean absolute error over all outputs, p.u. and rad")
     outage = outage_text(comparison.network.outaged) or "no outage"
@@ -86,9 +93,9 @@ def pareto_figure(comparison: Comparison) -> Figure:
         fontsize=11, fontweight="bold", va="top",
     )  # fmt: skip
     figure.legend(
-        *axes.get_legend_handles_labels(), loc="upper left", bbox_to_anchor=(0.005, 0.935),
-        ncols=5, handletextpad=0.1, columnspacing=1.1, title="takes", alignment="left",
-    ).set_visible(True)  # fmt: skip
+        *axes.get_legend_handles_labels(), loc="upper left", bbox_to_anchor=(0.005, 0.93),
+        ncols=5, handletextpad=0.1, columnspacing=1.1,
+    )  # fmt: skip
     return figure
 
 
@@ -97,13 +104,18 @@ def _drawable(row: ComparisonRow) -> bool:
 
 
 def _label(
-    axes: Axes, comparison: Comparison, rows: list[ComparisonRow], error: Real, time: Real
+    axes: Axes,
+    comparison: Comparison,
+    rows: list[ComparisonRow],
+    error: Real,
+    time: Real,
+    gap: float,
 ) -> None:
     """A column of names right of the axes, in the order of errors, joined to their points."""
     order = np.argsort(error, kind="stable")
     low, high = np.log10(axes.get_ylim())
     height = (np.log10(error[order]) - low) / (high - low)
-    at = _spread(height, 1.02 / max(len(rows), 18))
+    at = _spread(height, gap)
     for place, i in zip(at, order.tolist(), strict=True):
         row = rows[i]
         colour = LOOKS[row.kind][0]
@@ -115,13 +127,12 @@ def _label(
         )  # fmt: skip
         style = {"transform": axes.transAxes, "va": "center", "fontsize": 8.5}
         axes.text(1.045, place, row.method, color=colour, fontweight="bold", **style)
-        axes.text(1.33, place, f"{error[i]:.1e}", ha="right", color="#374151", **style)
-        axes.text(1.43, place, f"{time[i]:.3g}", ha="right", color="#374151", **style)
-        axes.text(1.82, place, pays(comparison, row), ha="right", color="#374151", **style)
+        axes.text(1.50, place, f"{error[i]:.1e}", ha="right", color="#374151", **style)
+        axes.text(1.62, place, f"{time[i]:.3g}", ha="right", color="#374151", **style)
+        axes.text(2.02, place, pays(comparison, row), ha="right", color="#374151", **style)
     top = {"transform": axes.transAxes, "va": "bottom", "fontsize": 8, "color": "#6B7280"}
-    head = max(1.0, float(at.max())) + 0.025
-    for x, text in ((1.33, "error"), (1.43, "µs"), (1.82, "faster than exact")):
-        axes.text(x, head, text, ha="right", **top)
+    for x, text in ((1.50, "error"), (1.62, "µs"), (2.02, "faster than exact")):
+        axes.text(x, 1.03, text, ha="right", **top)
 
 
 def pays(comparison: Comparison, row: ComparisonRow) -> str:
@@ -135,7 +146,7 @@ def pays(comparison: Comparison, row: ComparisonRow) -> str:
 
 
 def _spread(height: Real, gap: float) -> Real:
-    """Ascending heights moved apart to at least `gap`, staying close to where they were."""
+    """Ascending heights moved apart to at least `gap`, close to where they were, none above 1."""
     at = height.copy()
     for _ in range(200):
         moved = False
@@ -147,4 +158,4 @@ def _spread(height: Real, gap: float) -> Real:
                 moved = True
         if not moved:
             break
-    return at
+    return np.minimum(at, 1.0 - gap * np.arange(len(at))[::-1])
