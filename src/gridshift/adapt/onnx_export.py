@@ -2,21 +2,33 @@
 
 import json
 from collections.abc import Mapping
+from functools import singledispatch
 from importlib.metadata import version
 from pathlib import Path
+from typing import NamedTuple
 
+import numpy as np
+
+from gridshift.adapt.context import Predictor
 from gridshift.adapt.layout import Entry, Layout
-from gridshift.adapt.methods import Predictor
+from gridshift.adapt.moment_methods import Chosen
+from gridshift.adapt.ridge import LinearInInputs
 from gridshift.adapt.surrogate import FoldedPredictor, Surrogate
-from gridshift.arrays import Real
+from gridshift.adapt.tangent import Plane
+from gridshift.adapt.tangent_methods import Recalibrated
+from gridshift.arrays import Int, Real
 from gridshift.errors import GridshiftError
 from gridshift.grid.contingency import outage_text
 from gridshift.grid.network import Network
 from gridshift.learn.folding import FoldedNetwork
 from gridshift.learn.onnx_graph import LinearTerms, WrittenModel, write_onnx
 
-Parts = tuple[FoldedNetwork, LinearTerms | None]
-"""A network and what is affine in x; a prediction is their sum."""
+
+class Parts(NamedTuple):
+    """A network and what is affine in x; a prediction is their sum."""
+
+    network: FoldedNetwork | None
+    linear: tuple[LinearTerms, ...]
 
 
 def export_onnx(
@@ -43,8 +55,7 @@ def export_onnx(
         GridshiftError: the predictor has no ONNX form; onnx or onnxruntime isn't installed.
         StorageError: the file can't be written.
     """
-    folded, linear = onnx_parts(predictor)
-    layout = Layout.of(network)
+    parts, layout = onnx_parts(predictor), Layout.of(network)
     metadata = {
         "gridshift": version("gridshift"),
         "grid": network.name,
@@ -57,39 +68,87 @@ def export_onnx(
         "outputs": _described(layout.outputs),
     }
     return write_onnx(
-        path, folded, linear=linear, expected=predictor.predict(check_on), check_on=check_on,
-        about=metadata | dict(about or {}),
+        path, parts.network, linear=parts.linear, check_on=check_on,
+        expected=predictor.predict(check_on), about=metadata | dict(about or {}),
     )  # fmt: skip
 
 
+@singledispatch
 def onnx_parts(predictor: Predictor) -> Parts:
     """What the predictor consists of, if that is a network and terms that are affine in x.
 
-    A predictor of another kind says so itself, by a method `onnx_parts`.
+    Predictors of new kinds are registered below.
 
     Raises:
         GridshiftError: it consists of something else.
     """
-    if isinstance(predictor, Surrogate):
-        return onnx_parts(predictor.with_transform(predictor.transform))
-    if isinstance(predictor, FoldedPredictor):
-        base = predictor.surrogate
-        hidden = base.backbone.features
-        folded = FoldedNetwork(
-            input_mean=base.input_mean,
-            input_scale=base.input_scale,
-            hidden=hidden,  # type: ignore[arg-type]
-            weight=predictor.weight,
-            bias=predictor.bias,
-        )
-        return folded, None
-    own = getattr(predictor, "onnx_parts", None)
-    if own is None:
+    raise GridshiftError(
+        f"a prediction by {type(predictor).__name__} has no ONNX form; those of the methods icw, "
+        "icw-paired, ridge, tangent and tangent-icw have one, for instance"
+    )
+
+
+@onnx_parts.register
+def _(predictor: Surrogate) -> Parts:
+    return onnx_parts(predictor.with_transform(predictor.transform, predictor.plane))
+
+
+@onnx_parts.register
+def _(predictor: FoldedPredictor) -> Parts:
+    base = predictor.surrogate
+    network = FoldedNetwork(
+        input_mean=base.input_mean,
+        input_scale=base.input_scale,
+        hidden=base.backbone.features,  # type: ignore[arg-type]
+        weight=predictor.weight,
+        bias=predictor.bias,
+    )
+    return Parts(network, () if predictor.plane is None else onnx_parts(predictor.plane).linear)
+
+
+@onnx_parts.register
+def _(predictor: Plane) -> Parts:
+    if predictor.order != 1:
         raise GridshiftError(
-            f"a {type(predictor).__name__} has no ONNX form; export one of the methods frozen, "
-            "residual, zscore and icw"
+            "the curvature of tangent2 and tangent2-icw has no ONNX form; export the method "
+            "tangent or tangent-icw"
         )
-    return own()
+    tangent = predictor.expansion.tangent
+    plane = LinearTerms(
+        matrix=tangent.matrix(),
+        columns=np.arange(len(tangent.x)),
+        centre=tangent.x,
+        offset=tangent.y,
+    )
+    return Parts(None, (plane,))
+
+
+@onnx_parts.register
+def _(predictor: Chosen) -> Parts:
+    return onnx_parts(predictor.predictor)
+
+
+@onnx_parts.register
+def _(predictor: LinearInInputs) -> Parts:
+    network, linear = (
+        Parts(None, ()) if predictor.network is None else onnx_parts(predictor.network)
+    )
+    return Parts(network, (*linear, _terms(predictor.weight, predictor.varied, predictor.bias)))
+
+
+@onnx_parts.register
+def _(predictor: Recalibrated) -> Parts:
+    network, linear = onnx_parts(predictor.network)
+    by_feature = predictor.choice.correction.by_feature
+    if by_feature is None:
+        return Parts(network, linear)
+    offset = np.zeros(by_feature.shape[1])
+    return Parts(network, (*linear, _terms(by_feature, predictor.varied, offset)))
+
+
+def _terms(weight: Real, columns: Int, offset: Real) -> LinearTerms:
+    centre = np.zeros(len(columns))
+    return LinearTerms(matrix=weight.T, columns=columns, centre=centre, offset=offset)
 
 
 def _described(entries: tuple[Entry, ...]) -> str:

@@ -5,13 +5,14 @@ layers are float32, and the bias, the large part of y, is added in float64.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from torch import nn
 
 from gridshift.errors import GridshiftError, StorageError
@@ -21,24 +22,25 @@ from gridshift.learn.moments import Real
 OPSET = 17
 IR_VERSION = 8
 """As old as the operators allow, so that runtimes of the last years read the file."""
+DOUBLE = 1e-12
+"""Relative difference of float64 sums that counts as round-off."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LinearTerms:
-    """A part of y that is affine in x: matrix (x - centre) + offset, a tangent plane for instance.
+    """A part of y that is affine in x: matrix (x[columns] - centre) + offset, as a tangent is.
 
     In float64: it may be the larger part of y.
     """
 
     matrix: Real
-    """(Y, X)"""
+    """(Y, C)"""
+    columns: NDArray[np.int64]
+    """(C,) entries of x."""
     centre: Real
-    """(X,)"""
+    """(C,)"""
     offset: Real
     """(Y,)"""
-
-    def __call__(self, x: Real) -> Real:
-        return (x - self.centre) @ self.matrix.T + self.offset
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,21 +57,21 @@ class WrittenModel:
 
 def write_onnx(
     path: str | Path,
-    network: FoldedNetwork,
+    network: FoldedNetwork | None,
     *,
     check_on: Real,
     expected: Real,
-    linear: LinearTerms | None = None,
+    linear: Sequence[LinearTerms] = (),
     about: Mapping[str, str] | None = None,
 ) -> WrittenModel:
     """Write a model with input 'x' (N, X) and output 'y' (N, Y), after checking it row by row.
 
     Args:
         path: file to write; all of it or nothing.
-        network: what to write.
+        network: what to write; None if all is linear.
         check_on: (N, X) inputs for which onnxruntime has to give
         expected: (N, Y) our own prediction.
-        linear: added to y.
+        linear: added to what the network gives.
         about: metadata of the file.
 
     Raises:
@@ -77,7 +79,8 @@ def write_onnx(
             runtime predicts something else.
         StorageError: the file can't be written.
     """
-    model = onnx_bytes(network, linear=linear, about=about)
+    widths = check_on.shape[1], expected.shape[1]
+    model = onnx_bytes(network, linear=linear, about=about, widths=widths)
     difference = np.abs(onnx_predict(model, check_on) - expected)
     if not (difference <= _round_off(network, check_on, linear)).all():
         worst = np.unravel_index(difference.argmax(), difference.shape)
@@ -112,29 +115,22 @@ def require_onnx() -> None:
 
 
 def onnx_bytes(
-    network: FoldedNetwork,
+    network: FoldedNetwork | None,
     *,
-    linear: LinearTerms | None = None,
+    widths: tuple[int, int],
+    linear: Sequence[LinearTerms] = (),
     about: Mapping[str, str] | None = None,
 ) -> bytes:
-    """The model as the content of a file; see `write_onnx`."""
-    onnx = _optional("onnx")
-    graph = _Graph(onnx)
-    scaled = graph.add("Sub", "x", graph.constant("input_mean", network.input_mean))
-    scaled = graph.add("Div", scaled, graph.constant("input_scale", network.input_scale))
-    value = graph.add("Cast", scaled, to=onnx.TensorProto.FLOAT)
-    for layer in _layers(network.hidden):
-        value = graph.layer(value, layer)
-    value = graph.add("MatMul", value, graph.constant("weight", network.weight.T))
-    value = graph.add("Cast", value, to=onnx.TensorProto.DOUBLE)
-    offset = 0.0 if linear is None else linear.offset
-    bias = graph.constant("bias", network.bias + offset)
-    value = graph.add("Add", value, bias, output="y" if linear is None else None)
-    if linear is not None:
-        shifted = graph.add("Sub", "x", graph.constant("centre", linear.centre))
-        plane = graph.add("MatMul", shifted, graph.constant("matrix", linear.matrix.T))
-        graph.add("Add", value, plane, output="y")
-    return graph.model(len(network.input_mean), len(network.bias), about or {})
+    """The model as the content of a file, with X inputs and Y outputs; see `write_onnx`."""
+    graph = _Graph(_optional("onnx"))
+    bias = np.zeros(widths[1]) if network is None else network.bias
+    y = graph.constant("bias", sum((terms.offset for terms in linear), bias))
+    for number, terms in enumerate(linear):
+        y = graph.add("Add", graph.linear(terms, number), y)
+    if network is not None:
+        y = graph.add("Add", graph.network(network), y)
+    graph.add("Identity", y, output="y")
+    return graph.model(*widths, about or {})
 
 
 def onnx_predict(model: bytes | str | Path, x: Real) -> Real:
@@ -162,6 +158,23 @@ class _Graph:
         output = output or f"{operator.lower()}_{len(self.nodes)}"
         self.nodes.append(self.onnx.helper.make_node(operator, inputs, [output], **attributes))
         return output
+
+    def network(self, network: FoldedNetwork) -> str:
+        """All of a network but its bias."""
+        scaled = self.add("Sub", "x", self.constant("input_mean", network.input_mean))
+        scaled = self.add("Div", scaled, self.constant("input_scale", network.input_scale))
+        value = self.add("Cast", scaled, to=self.onnx.TensorProto.FLOAT)
+        for layer in _layers(network.hidden):
+            value = self.layer(value, layer)
+        value = self.add("MatMul", value, self.constant("weight", network.weight.T))
+        return self.add("Cast", value, to=self.onnx.TensorProto.DOUBLE)
+
+    def linear(self, terms: LinearTerms, number: int) -> str:
+        """All of the terms but their offset."""
+        columns = self.constant(f"columns_{number}", terms.columns)
+        chosen = self.add("Gather", "x", columns, axis=1)
+        shifted = self.add("Sub", chosen, self.constant(f"centre_{number}", terms.centre))
+        return self.add("MatMul", shifted, self.constant(f"matrix_{number}", terms.matrix.T))
 
     def layer(self, value: str, layer: nn.Module) -> str:
         number = len(self.nodes)
@@ -206,17 +219,23 @@ def _layers(hidden: nn.Module) -> list[nn.Module]:
     return [layer for layer in layers if not isinstance(layer, nn.Dropout)]
 
 
-def _round_off(network: FoldedNetwork, x: Real, linear: LinearTerms | None) -> Real:
-    """(Y,) how far apart two orders of the same float32 sums may be: terms · epsilon · sizes."""
-    size = np.zeros(len(network.bias))
-    for _, h in run(network.hidden, x, network.input_mean, network.input_scale):
-        if len(h):
-            size = np.maximum(size, (np.abs(h) @ np.abs(network.weight.T)).max(0))
-    terms = sum(network.weight.shape) + len(network.input_mean)
-    allowed = terms * np.finfo(np.float32).eps * size + 1e-12 * (1 + np.abs(network.bias))
-    if linear is not None and len(x):
-        allowed += 1e-12 * (np.abs(x - linear.centre) @ np.abs(linear.matrix.T)).max(0)
-    return allowed
+def _round_off(network: FoldedNetwork | None, x: Real, linear: Sequence[LinearTerms]) -> Real:
+    """(Y,) how far apart two orders of the same sums may be: terms · machine epsilon · sizes.
+
+    In single precision, that of the network; our own tangent goes through factors of it as well.
+    """
+    single, allowed = np.finfo(np.float32).eps, np.asarray(DOUBLE)
+    for terms in linear:
+        shifted = np.abs(x[:, terms.columns] - terms.centre)
+        size = (shifted @ np.abs(terms.matrix.T)).max(0, initial=0.0)
+        allowed = allowed + DOUBLE * np.abs(terms.offset) + len(terms.columns) * single * size
+    if network is None:
+        return allowed
+    num_terms = sum(network.weight.shape) + len(network.input_mean)
+    weight = np.abs(network.weight.T)
+    blocks = run(network.hidden, x, network.input_mean, network.input_scale)
+    size = np.max([(np.abs(h) @ weight).max(0, initial=0.0) for _, h in blocks], axis=0)
+    return allowed + DOUBLE * np.abs(network.bias) + num_terms * single * size
 
 
 def _optional(name: str) -> Any:
