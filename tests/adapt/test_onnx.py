@@ -1,0 +1,147 @@
+"""The ONNX file of an adapted surrogate against our own prediction and against plain numpy."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from gridshift.adapt.context import Context
+from gridshift.adapt.methods import METHODS
+from gridshift.adapt.onnx_export import export_onnx
+from gridshift.adapt.surrogate import train
+from gridshift.errors import GridshiftError, StorageError
+from gridshift.learn.folding import FoldedNetwork
+from gridshift.learn.onnx_graph import LinearTerms, onnx_bytes, onnx_predict, write_onnx
+from tests.adapt.conftest import quick_config
+
+onnx = pytest.importorskip("onnx")
+pytest.importorskip("onnxruntime")
+
+CURVED = {"tangent2", "tangent2-icw"}
+"""Methods whose prediction is neither a network nor affine in x."""
+
+
+@pytest.fixture(scope="module")
+def base(grid, training_rows, surrogates):
+    """A surrogate for each transform that a method may ask for."""
+    wanted = {method.transform or "zca" for method in METHODS.values() if not method.gradient}
+    more = {t: train(grid, quick_config(t), data=training_rows) for t in wanted - {*surrogates}}
+    return surrogates | more
+
+
+@pytest.mark.filterwarnings("ignore::gridshift.errors.GridshiftWarning")
+@pytest.mark.parametrize(
+    "method", [m for m in METHODS.values() if not m.gradient], ids=lambda method: method.name
+)
+def test_onnxruntime_predicts_what_we_predict_row_by_row(method, base, outage_rows, tmp_path):
+    context = Context.of(outage_rows)
+    predictor = method.fit(base[method.transform or "zca"], context)
+    path = tmp_path / "model.onnx"
+    if method.name in CURVED:
+        with pytest.raises(GridshiftError, match="has no ONNX form; export"):
+            export_onnx(predictor, path, network=context.network, check_on=context.x)
+        assert not path.exists()
+        return
+    written = export_onnx(predictor, path, network=context.network, check_on=context.x)
+    assert (written.num_checked, written.num_bytes) == (len(context.x), path.stat().st_size)
+    # a float32 sum of 32 terms, and a tangent that we solve for with float32 factors
+    np.testing.assert_allclose(
+        onnx_predict(path, context.x), predictor.predict(context.x), rtol=0, atol=2e-6
+    )
+
+
+def test_metadata_names_every_column_the_grid_and_the_outage(surrogate, outage_rows, tmp_path):
+    network, layout = outage_rows.network, outage_rows.layout
+    predictor = METHODS["frozen"].fit(surrogate, Context.of(outage_rows))
+    path = tmp_path / "model.onnx"
+    about = {"method": "frozen"}
+    export_onnx(predictor, path, network=network, check_on=outage_rows.x, about=about)
+    found = {entry.key: entry.value for entry in onnx.load(path).metadata_props}
+    assert [e["name"] for e in json.loads(found["inputs"])] == [e.name for e in layout.inputs]
+    assert [e["unit"] for e in json.loads(found["outputs"])] == [e.unit for e in layout.outputs]
+    assert (found["grid"], found["outage"], found["method"]) == ("small", "line:1", "frozen")
+    assert found["grid_digest"] == network.root.digest
+    assert found["network_digest"] == network.digest
+
+
+def network(seed: int, bias: float = 0.0) -> FoldedNetwork:
+    torch.manual_seed(seed)
+    rng = np.random.default_rng(seed)
+    return FoldedNetwork(
+        input_mean=rng.normal(size=3),
+        input_scale=np.array([1.0, 0.5, 20.0]),
+        hidden=nn.Sequential(nn.Linear(3, 8), nn.GELU(), nn.Dropout(0.5), nn.Linear(8, 5)).eval(),
+        weight=rng.normal(size=(2, 5)).astype(np.float32),
+        bias=np.array([bias, -bias]),
+    )
+
+
+def test_the_graph_is_the_formula_of_the_network_and_of_its_linear_terms():
+    """Against float64 numpy with scipy's erf, written out."""
+    from scipy.special import erf
+
+    folded, x = network(0), np.random.default_rng(1).normal(size=(20, 3))
+    terms = LinearTerms(
+        matrix=np.array([[1.0, -2.0], [0.5, 3.0]]), columns=np.array([0, 2]),
+        centre=np.array([0.1, 0.2]), offset=np.array([7.0, -7.0]),
+    )  # fmt: skip
+    first, last = folded.hidden[0], folded.hidden[3]  # type: ignore[index]
+    weight, bias, more, shift = (
+        p.detach().numpy().astype(float) for p in (first.weight, first.bias, last.weight, last.bias)
+    )
+    h = (x - folded.input_mean) / folded.input_scale @ weight.T + bias
+    h = h / 2 * (1 + erf(h / np.sqrt(2))) @ more.T + shift
+    expected = h @ folded.weight.T.astype(float) + folded.bias
+    expected += (x[:, [0, 2]] - terms.centre) @ terms.matrix.T + terms.offset
+    found = onnx_predict(onnx_bytes(folded, linear=[terms], widths=(3, 2)), x)
+    np.testing.assert_allclose(found, expected, atol=1e-5)  # float32 layers, values up to 10
+
+
+def test_a_large_bias_keeps_its_digits():
+    x = np.random.default_rng(2).normal(size=(20, 3))
+    small, large = (
+        onnx_predict(onnx_bytes(network(0, bias), widths=(3, 2)), x) for bias in (0.0, 1e6)
+    )
+    # in float32 a million has a resolution of 0.06
+    np.testing.assert_allclose(large - [1e6, -1e6], small, atol=1e-9)
+
+
+def test_any_number_of_rows_can_be_predicted():
+    model = onnx_bytes(network(0), widths=(3, 2))
+    assert [len(onnx_predict(model, np.zeros((n, 3)))) for n in (0, 1, 3000)] == [0, 1, 3000]
+
+
+def test_a_file_that_predicts_something_else_is_not_written(tmp_path):
+    x, folded = np.ones((4, 3)), network(0)
+    wrong = folded.predict(x)
+    wrong[2, 1] += 1e-3
+    with pytest.raises(GridshiftError, match="output 1 of row 2"):
+        write_onnx(tmp_path / "model.onnx", folded, check_on=x, expected=wrong)
+    assert not list(tmp_path.iterdir())
+
+
+def test_layers_without_a_form_here_are_refused_by_name():
+    folded = network(0)
+    folded.hidden.append(nn.BatchNorm1d(5))  # type: ignore[operator]
+    with pytest.raises(GridshiftError, match="BatchNorm1d"):
+        onnx_bytes(folded, widths=(3, 2))
+
+
+@pytest.mark.parametrize("package", ["onnx", "onnxruntime"])
+def test_a_missing_package_is_told_with_the_command_that_installs_it(
+    package, tmp_path, monkeypatch
+):
+    monkeypatch.setitem(sys.modules, package, None)
+    x, folded = np.ones((4, 3)), network(0)
+    with pytest.raises(GridshiftError, match=rf"package {package}.*gridshift\[onnx\]"):
+        write_onnx(tmp_path / "m.onnx", folded, check_on=x, expected=folded.predict(x))
+
+
+def test_a_place_that_cannot_be_written_is_one_clear_error(tmp_path):
+    (tmp_path / "file").write_text("here first")
+    x, folded = np.ones((4, 3)), network(0)
+    with pytest.raises(StorageError, match="cannot write"):
+        write_onnx(tmp_path / "file" / "m", folded, check_on=x, expected=folded.predict(x))

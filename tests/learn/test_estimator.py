@@ -1,0 +1,160 @@
+"""`ICWRegressor` against scikit-learn's own checks, closed forms and formulas written out."""
+
+import numpy as np
+import pytest
+from scipy.linalg import sqrtm
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from gridshift.errors import GridshiftError, RankDeficientWarning
+from gridshift.learn.estimator import ICWRegressor
+from gridshift.learn.estimator_file import load, save
+
+QUICK = {"num_steps": 200, "hidden": 32, "learning_rate": 1e-2, "random_state": 0}
+
+NOT_APPLICABLE = {
+    # the same row in a block of another size: BLAS adds float32 products in another order, and
+    # the check allows 1e-7; `test_a_row_is_predicted_alike_alone_and_among_others` allows 1e-6
+    "check_methods_subset_invariance": "layers are float32",
+}
+
+
+@pytest.mark.filterwarnings("ignore::gridshift.errors.RankDeficientWarning")
+@parametrize_with_checks(
+    [ICWRegressor(num_steps=100, hidden=16, learning_rate=2e-2)],
+    expected_failed_checks=lambda estimator: NOT_APPLICABLE,
+)
+def test_it_is_an_estimator_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+def rows(seed: int, num: int = 300, shift: float = 0.0):
+    """Inputs, and outputs of another size each that a shift moves, scales and mixes."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(num, 4))
+    mixing = np.array([[1.0, 0.3, 0], [0, 1, 0.5], [0.2, 0, 1], [0.4, 0.1, 0.2]])
+    y = x @ mixing + 0.1 * np.tanh(x[:, :3])
+    change = np.eye(3) + shift * np.array([[0.3, 0.1, 0], [-0.2, 0.2, 0.1], [0, 0.3, -0.2]])
+    return x, (y @ change + shift) * [1.0, 30.0, 0.2] + [5.0, 0.0, 100.0]
+
+
+@pytest.fixture(scope="module")
+def fitted() -> ICWRegressor:
+    return ICWRegressor(**QUICK | {"num_steps": 600}).fit(*rows(0))
+
+
+def error(estimator: ICWRegressor, x, y) -> float:
+    return float(np.abs((estimator.predict(x) - y) / y.std(0)).mean())
+
+
+def test_a_row_is_predicted_alike_alone_and_among_others(fitted):
+    x, y = rows(1, 40)
+    alone = np.vstack([fitted.predict(row[None]) for row in x])
+    np.testing.assert_allclose(alone / y.std(0), fitted.predict(x) / y.std(0), atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("moments", ["context", "paired"])
+def test_adaptation_to_a_shifted_domain_beats_none(fitted, moments):
+    x, y = rows(2, 2000, shift=1.0)
+    adapted = fitted.frozen().set_params(moments=moments).adapt(x[:1000], y[:1000])
+    assert error(adapted, x[1000:], y[1000:]) < error(fitted, x[1000:], y[1000:]) / 5
+
+
+def test_adapting_leaves_the_estimator_as_it_was(fitted):
+    x, y = rows(3, shift=1.0)
+    before = fitted.predict(x)
+    adapted = fitted.adapt(x, y)
+    np.testing.assert_array_equal(fitted.predict(x), before)
+    assert (fitted.num_context_, adapted.num_context_) == (0, len(x))
+    assert np.abs(adapted.predict(x) - before).max() > 1
+
+
+def test_adapting_twice_is_adapting_once(fitted):
+    first, second = rows(4, shift=0.5), rows(5, shift=1.0)
+    twice, once = fitted.adapt(*first).adapt(*second), fitted.adapt(*second)
+    np.testing.assert_array_equal(twice.predict(first[0]), once.predict(first[0]))
+    np.testing.assert_array_equal(twice.frozen().predict(first[0]), fitted.predict(first[0]))
+
+
+def test_context_moments_are_equation_8_of_the_paper(fitted):
+    """y = mean(Y_c) + S(Y_c)^1/2 S(Y_b)^-1/2 (f(x) - mean(Y_b)), written out."""
+    (_, base), (x, y) = rows(0), rows(6, shift=1.0)
+    eps = fitted.eps * np.eye(3)
+    map_ = sqrtm(np.cov(y.T) + eps) @ np.linalg.inv(sqrtm(np.cov(base.T) + eps))
+    expected = y.mean(0) + (fitted.predict(x) - base.mean(0)) @ map_.T
+    # float32 layers: 1e-7 of the outputs' own spread, enlarged by the whitener
+    np.testing.assert_allclose(fitted.adapt(x, y).predict(x), expected, rtol=0, atol=1e-3)
+
+
+def test_paired_moments_change_nothing_where_nothing_has_shifted(fitted):
+    x, _ = rows(7, 20)
+    paired = fitted.frozen().set_params(moments="paired")
+    # float32 weights of 30 outputs' spread, composed in another order
+    np.testing.assert_allclose(
+        paired.adapt(x, paired.predict(x)).predict(x), paired.predict(x), rtol=1e-5, atol=1e-4
+    )
+
+
+def test_the_same_random_state_gives_the_same_predictions_and_another_others():
+    x, y = rows(8, 60)
+    first, again, other = (ICWRegressor(**QUICK | {"random_state": s}).fit(x, y) for s in (1, 1, 2))
+    np.testing.assert_array_equal(first.predict(x), again.predict(x))
+    assert np.abs(first.predict(x) - other.predict(x)).max() > 0
+
+
+def test_it_works_in_pipelines_and_cross_validation():
+    scores = cross_val_score(make_pipeline(StandardScaler(), ICWRegressor(**QUICK)), *rows(9), cv=2)
+    assert scores.min() > 0.9
+
+
+def test_tables_with_named_columns_are_held_to_their_names():
+    pandas = pytest.importorskip("pandas")
+    x, y = rows(10, 40)
+    named = pandas.DataFrame(x, columns=list("abcd"))
+    fitted = ICWRegressor(**QUICK).fit(named, y)
+    assert list(fitted.feature_names_in_) == list("abcd")
+    with pytest.raises(ValueError, match="feature names"):
+        fitted.adapt(named[list("bacd")], y)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [({"whitening": "pca"}, "identity, residual"), ({"moments": "both"}, "context, paired"),
+     ({"num_steps": 0}, "at least one step"), ({"hidden": 0}, "at least one layer")],
+)  # fmt: skip
+def test_parameters_that_mean_nothing_are_refused_at_fit(change, words):
+    with pytest.raises(GridshiftError, match=words):
+        ICWRegressor(**QUICK | change).fit(*rows(0, 20))
+
+
+def test_a_context_of_another_shape_is_refused(fitted):
+    x, y = rows(11, 30)
+    with pytest.raises(GridshiftError, match="2 outputs, but ICWRegressor was fitted with 3"):
+        fitted.adapt(x, y[:, :2])
+    with pytest.raises(ValueError, match="3 features"):
+        fitted.adapt(x[:, :3], y)
+    with pytest.raises(ValueError, match="minimum of 2"):
+        fitted.adapt(x[:1], y[:1])
+    with pytest.raises(NotFittedError):
+        ICWRegressor().adapt(x, y)
+
+
+def test_a_context_no_larger_than_the_outputs_warns(fitted):
+    with pytest.warns(RankDeficientWarning):
+        fitted.adapt(*rows(12, 3))
+
+
+def test_a_stored_estimator_predicts_bit_for_bit_and_adapts_alike(fitted, tmp_path):
+    x, y = rows(13, shift=1.0)
+    adapted = fitted.adapt(x, y)
+    save(adapted, tmp_path / "model", about={"who": "test"})
+    found, about = load(tmp_path / "model")
+    assert about == {"who": "test"}
+    assert found.get_params() == fitted.get_params()
+    np.testing.assert_array_equal(found.predict(x), adapted.predict(x))
+    np.testing.assert_array_equal(found.frozen().predict(x), fitted.predict(x))
+    np.testing.assert_array_equal(found.adapt(*rows(14)).predict(x),
+                                  fitted.adapt(*rows(14)).predict(x))  # fmt: skip
