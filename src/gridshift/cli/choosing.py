@@ -10,7 +10,7 @@ import click
 from gridshift.cli.folders import require_writable
 from gridshift.cli.grids import grid_argument, outage_option, seed_option, spread_option, usable
 from gridshift.cli.group import command
-from gridshift.cli.output import emit, progress, table, text
+from gridshift.cli.output import emit, progress, table
 from gridshift.cli.surrogates import base_surrogate, surrogate_option
 
 if TYPE_CHECKING:
@@ -187,25 +187,34 @@ def _methods(names: str) -> "list[Method]":
 
 
 def _print(console, found: "Comparison") -> None:
-    from gridshift.study.pareto import pays
+    shown = [row for row in found.rows if not row.problem]
+    without = ",".join(found.network.outaged) or "any outage"
+    columns = ("method", ">slack P\n(p.u.)", ">Q gen\n(p.u.)", ">V\n(p.u.)", ">angle\n(°)", ">all")
+    quantities = ("p_slack", "q_gen", "v", "theta_deg", "overall")
+    rows = [(row.method, *(row.mae[q] for q in quantities)) for row in shown]
+    title = f"{found.network.name} without {without}: mean errors on {found.num_test:,} fresh rows"
+    console.print(table(title, columns, rows))
 
     columns = (
-        "method", ">V\n(p.u.)", ">angle\n(°)", ">Q gen\n(p.u.)", ">all", ">solves",
-        ">set-up\n(s)", ">µs/row", "faster than exact",
+        "method", ">solves", ">data\n(s)", ">fit\n(s)", ">gradient\n(s)", ">1,000 rows\n(µs)",
+        ">faster than exact\nfrom row",
     )  # fmt: skip
     rows = [
         (
-            row.method, row.mae["v"], row.mae["theta_deg"], row.mae["q_gen"], row.mae["overall"],
-            row.num_solves, row.setup_s, row.us_per_row, pays(found, row),
+            row.method, row.num_solves, row.data_s, row.fit_s, row.gradient_s,
+            round(1000 * row.us_per_row), _from_row(found, row),
         )
-        for row in found.rows
-        if not row.problem
+        for row in shown
     ]  # fmt: skip
-    without = ",".join(found.network.outaged) or "any outage"
-    title = f"{found.network.name} without {without}: mean errors on {found.num_test:,} fresh rows"
-    exact = found.exact
-    note = f"an exact row takes {text(exact.us_per_row)} µs on one thread"
-    console.print(table(title, columns, rows, note=note))
+    console.print()
+    console.print(table("what they cost on one thread", columns, rows))
     for row in found.rows:
         if row.problem:
             console.print(f"{row.method}: {row.problem}", style="dim", soft_wrap=True)
+
+
+def _from_row(found: "Comparison", row) -> str | None:
+    if row is found.exact:
+        return None
+    number = found.break_even_rows(row)
+    return f"{max(1, number):,.0f}" if number < float("inf") else "never"

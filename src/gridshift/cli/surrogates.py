@@ -4,10 +4,22 @@ import time
 from dataclasses import asdict, replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from gridshift.cli.assuring import (
+    AUTO,
+    certify_option,
+    check_request,
+    choice_json,
+    decide,
+    error_bars_option,
+    print_assurance,
+    print_choice,
+    quantile_option,
+    target_option,
+)
 from gridshift.cli.folders import require_writable
 from gridshift.cli.grids import grid_argument, outage_option, seed_option, spread_option, usable
 from gridshift.cli.group import command
@@ -34,8 +46,10 @@ class Roster(click.ParamType):
 
 
 method_option = click.option(
-    "--method", type=Roster("gridshift.adapt.methods", "METHODS"), default="icw",
-    show_default=True, help="How to adapt; see `gridshift methods`.",
+    "--method", type=Roster("gridshift.adapt.methods", "METHODS", "newton", AUTO), default="icw",
+    show_default=True,
+    help="How to adapt (`gridshift methods`); newton solves all exactly, auto measures and "
+    "takes the cheapest.",
 )  # fmt: skip
 surrogate_option = click.option(
     "--surrogate", type=click.Path(path_type=Path), metavar="DIR",
@@ -144,11 +158,20 @@ def base_surrogate(
         "mismatch": "power balance of the predictions at the worst bus, p.u.: `median`, `p99`, "
         "`max` over rows",
         "cost": "`data_s`, `fit_s`, `gradient_s`, `predict_us_per_row`",
+        "certified": "with --certify or --quantile: `counts` (predicted, repaired, solved, "
+        "marked), `seconds`, `worst_mismatch`, `mae` of the rows returned",
+        "error_bars": "with --error-bars: `widths` and `coverage` on the test, per quantity: "
+        "`interval` (one entry), `band` (all at once)",
+        "choice": "with --method auto: `method`, `reason`, and the `ledger` of what was measured",
     },
     examples=[
         "gridshift adapt case14 --outage line:2 --method icw --context 100 --surrogate base14",
         "gridshift adapt case14 --outage line:2,line:6 --method frozen --test 500 --seed 1 "
         "--spread 0.3 --surrogate base14 --json",
+        "gridshift adapt case14 --outage line:2 --method frozen --certify 1e-6 --quantile 0.01 "
+        "--error-bars 0.9 --surrogate base14",
+        "gridshift adapt case14 --outage line:2 --method auto --target-mae 1e-3 --context 100 "
+        "--surrogate base14",
     ],
 )
 @grid_argument
@@ -161,33 +184,60 @@ def base_surrogate(
 @spread_option
 @seed_option
 @surrogate_option
+@certify_option
+@quantile_option
+@error_bars_option
+@target_option
 def adapt(
     grid: str, outage: str, method: str, context: int, test: int, spread: float, seed: int,
-    surrogate: Path | None, as_json: bool,
+    surrogate: Path | None, certify: float | None, quantile: float, error_bars: float | None,
+    target_mae: float | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Adapt the surrogate of the intact grid to one outage and measure the error.
 
     The base surrogate is trained at first use and kept in the cache folder ($GRIDSHIFT_CACHE, or
-    gridshift in the user's cache), or taken from --surrogate.
+    gridshift in the user's cache), or taken from --surrogate. With --certify every row returned is
+    within the tolerance or marked. With --method auto the choice is for as many rows as --test.
     """
     from gridshift.adapt.methods import METHODS
     from gridshift.adapt.surrogate import SurrogateConfig
     from gridshift.grid.readers import read_grid
+    from gridshift.study.assurance import assure
+    from gridshift.study.compare import measure_exact
     from gridshift.study.measure import measure_adaptation
 
-    network, chosen = read_grid(grid), METHODS[method]
-    found = usable(network, outage)
+    check_request(method, target_mae, certify)
+    network = read_grid(grid)
+    left = usable(network, outage).network
+    rows_ = {"spread": spread, "seed": seed}
+    more: dict[str, Any] = {}
     config = SurrogateConfig(spread=spread)
-    if chosen.transform:
-        config = replace(config, transform=chosen.transform)
-    measured = measure_adaptation(
-        base_surrogate(network, surrogate, config), found.network, chosen,
-        num_context=context, num_test=test, spread=spread, seed=seed,
-    )  # fmt: skip
-    payload = {"grid": network.name, **asdict(measured)}
+    if method == AUTO:
+        choice = decide(
+            base_surrogate(network, surrogate, config), left, num_context=context, num_rows=test,
+            target_mae=target_mae, certify=certify, **rows_,
+        )  # fmt: skip
+        method, more["choice"] = choice.chosen.name, choice_json(choice)
+    if method in METHODS:
+        chosen = METHODS[method]
+        base = base_surrogate(
+            network, surrogate, replace(config, transform=chosen.transform or config.transform)
+        )
+        numbers = {"num_context": context, "num_test": test, **rows_}
+        measured = measure_adaptation(base, left, chosen, **numbers)
+        if certify is not None or quantile or error_bars is not None:
+            assured = assure(
+                base, left, chosen, tol=certify, quantile=quantile, level=error_bars, **numbers
+            )
+            more |= assured.to_json()
+    else:
+        measured = measure_exact(left, num_test=test, **rows_)
+    payload = {"grid": network.name, **asdict(measured), **more}
     payload["test_status"] = payload.pop("test_counts")
 
     def render(console) -> None:
+        if "choice" in more:
+            print_choice(console, more["choice"])
         mae, mismatch, cost = measured.mae, measured.mismatch, measured.cost
         rows = [
             ("active power of the slack (p.u.)", mae["p_slack"]),
@@ -207,6 +257,7 @@ def adapt(
         ]  # fmt: skip
         console.print()
         console.print(table("", ("balance and cost", ">value"), rows))
+        print_assurance(console, more)
 
     emit(payload, render, as_json=as_json)
 

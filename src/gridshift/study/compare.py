@@ -16,9 +16,8 @@ from gridshift.grid.contingency import outage_text
 from gridshift.grid.engine import Engine
 from gridshift.grid.network import Network
 from gridshift.grid.powerflow import lacking, solve
-from gridshift.grid.scenarios import sample_loads, stream
 from gridshift.study.ledger import training_seconds
-from gridshift.study.measure import REPEATS, measure_adaptation
+from gridshift.study.measure import REPEATS, Cost, Measurement, draw, measure_adaptation
 from gridshift.study.metrics import QUANTITIES, mean_absolute_errors, summarise
 from gridshift.study.provenance import Threads
 
@@ -133,17 +132,22 @@ def compare(
         if progress is not None:
             progress(number)
     rows.sort(key=lambda row: (bool(row.problem), row.mae["overall"]))
-    exact = exact_row(network, num_test=num_test, spread=spread, seed=seed)
+    solved = measure_exact(network, num_test=num_test, spread=spread, seed=seed)
+    exact = _row(solved, "exact", 0.0)
     return Comparison(
         network=network, rows=(exact, *rows), num_context=num_context, num_test=num_test,
         spread=spread, seed=seed,
     )  # fmt: skip
 
 
-def exact_row(network: Network, *, num_test: int, spread: float, seed: int) -> ComparisonRow:
-    """Solving every row at the solver's default tolerance, compared with far tighter solutions."""
-    rng = stream(network.name, "test", outage=outage_text(network.outaged), seed=seed)
-    loads = sample_loads(network, rng, num_test, spread=spread, regime="drawn")
+def measure_exact(
+    network: Network, *, num_test: int = 1000, spread: float = 0.2, seed: int = 0
+) -> Measurement:
+    """Solving every row at the solver's default tolerance, compared with far tighter solutions.
+
+    The test rows are those of `measure_adaptation`.
+    """
+    loads = draw(network, "test", num_test, spread=spread, regime="drawn", seed=seed)
     with Threads(1):
         solution, times = solve(network, loads), []
         for _ in range(REPEATS):
@@ -161,10 +165,14 @@ def exact_row(network: Network, *, num_test: int, spread: float, seed: int) -> C
         data: Dataset = generate(network, loads.rows(both), tol=FAR_TIGHTER)
         y = data.layout.pack_outputs(network, loads.rows(both), solution.voltage[both])
         mae = mean_absolute_errors(data.layout, data.y, y)
-    return ComparisonRow(
-        method=EXACT, kind="exact", num_solves=num_test, mae=mae,
-        mismatch=summarise(solution.mismatch[solution.solved]), data_s=0.0, fit_s=setup_s,
-        gradient_s=0.0, us_per_row=min(times) / num_test * 1e6,
+    return Measurement(
+        method=EXACT, outage=outage_text(network.outaged), num_context=0, num_solves=num_test,
+        num_test=int(both.sum()), test_counts=solution.counts(), mae=mae,
+        mismatch=summarise(solution.mismatch[solution.solved]),
+        cost=Cost(
+            data_s=0.0, fit_s=setup_s, gradient_s=0.0,
+            predict_us_per_row=min(times) / num_test * 1e6,
+        ),
     )  # fmt: skip
 
 
@@ -185,9 +193,13 @@ def _measured(
             method=method.name, kind=kind, problem=str(problem),
             mae=dict.fromkeys(QUANTITIES, float("nan")), mismatch=summarise(np.empty(0)),
         )  # fmt: skip
+    return _row(found, kind, training_seconds(surrogate))
+
+
+def _row(found: Measurement, kind: str, training_s: float) -> ComparisonRow:
+    cost = found.cost
     return ComparisonRow(
-        method=method.name, kind=kind, num_solves=found.num_solves, mae=found.mae,
-        mismatch=found.mismatch, data_s=found.cost.data_s, fit_s=found.cost.fit_s,
-        gradient_s=found.cost.gradient_s, us_per_row=found.cost.predict_us_per_row,
-        training_s=training_seconds(surrogate),
+        method=found.method, kind=kind, num_solves=found.num_solves, mae=found.mae,
+        mismatch=found.mismatch, data_s=cost.data_s, fit_s=cost.fit_s,
+        gradient_s=cost.gradient_s, us_per_row=cost.predict_us_per_row, training_s=training_s,
     )  # fmt: skip

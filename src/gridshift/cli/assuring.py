@@ -1,0 +1,145 @@
+"""Options of `adapt` and `screen` for certified rows, error bars and the choice of a method."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gridshift.cli.output import table, text
+
+if TYPE_CHECKING:
+    from gridshift.adapt.choice import Choice
+    from gridshift.adapt.surrogate import Surrogate
+    from gridshift.grid.network import Network
+
+AUTO = "auto"
+certify_option = click.option(
+    "--certify", type=float, metavar="TOL",
+    help="Correct every row whose power balance is off by more, p.u., for instance 1e-6.",
+)  # fmt: skip
+quantile_option = click.option(
+    "--quantile", type=click.FloatRange(0, 1), default=0.0, metavar="SHARE",
+    help="Correct this share of the rows, the worst ones, in any case.",
+)  # fmt: skip
+error_bars_option = click.option(
+    "--error-bars", type=click.FloatRange(0, 1, min_open=True, max_open=True), metavar="LEVEL",
+    help="Conformal error bars that hold at this rate, for instance 0.9.",
+)  # fmt: skip
+target_option = click.option(
+    "--target-mae", type=float, metavar="ERROR",
+    help="Largest mean error over all outputs, for --method auto.",
+)  # fmt: skip
+
+
+def check_request(method: str, target_mae: float | None, certify: float | None) -> None:
+    """Pass if what is asked for makes sense together.
+
+    Raises:
+        click.UsageError: auto without anything to keep, or a target for a fixed method.
+    """
+    if method == AUTO and target_mae is None and certify is None:
+        raise click.UsageError(
+            "--method auto needs something to keep: --target-mae, for instance 1e-4, or "
+            "--certify, for instance 1e-6"
+        )
+    if method != AUTO and target_mae is not None:
+        raise click.UsageError("--target-mae is for --method auto")
+    for name, value in (("--certify", certify), ("--target-mae", target_mae)):
+        if value is not None and not 0 < value < float("inf"):
+            raise click.BadParameter(f"{value} is not a positive number", param_hint=name)
+
+
+def decide(
+    surrogate: "Surrogate", network: "Network", *, num_context: int, num_rows: int, spread: float,
+    seed: int, target_mae: float | None, certify: float | None,
+) -> "Choice":  # fmt: skip
+    """The cheapest method for one topology, measured on a context of its own stream."""
+    from gridshift.adapt.choice import choose
+    from gridshift.adapt.datasets import generate
+    from gridshift.adapt.methods import Context
+    from gridshift.errors import ContextError
+    from gridshift.grid.scenarios import nominal_loads
+    from gridshift.study.measure import draw
+
+    if num_context < 1:
+        raise ContextError(f"--method auto measures on a context; {num_context} is too small")
+    generate(network, nominal_loads(network, 2), min_rows=0)  # kernels may compile
+    began = time.perf_counter()
+    loads = draw(network, "context", num_context, spread=spread, regime="mixed", seed=seed)
+    context = Context.of(generate(network, loads, min_rows=(num_context + 1) // 2))
+    seconds = time.perf_counter() - began
+    return choose(
+        surrogate, context, num_rows=num_rows, target_mae=target_mae, tol=certify,
+        context_s=seconds,
+    )  # fmt: skip
+
+
+def choice_json(choice: "Choice") -> dict[str, Any]:
+    """The choice and its ledger as plain values."""
+    return {
+        "method": choice.chosen.name,
+        "reason": choice.reason,
+        "num_rows": choice.num_rows,
+        "target_mae": choice.target_mae,
+        "certify": choice.tol,
+        "num_holdout": choice.num_holdout,
+        "measuring_s": choice.measuring_s,
+        "ledger": [asdict(line) for line in choice.ledger],
+    }
+
+
+def print_choice(console, choice: Mapping[str, Any]) -> None:
+    """The ledger as a table, cheapest first, and the choice in a sentence."""
+    columns = (
+        "method", ">error", "keeps it", ">set-up\n(s)", ">µs/row", ">corrected\n(%)", ">total\n(s)",
+    )  # fmt: skip
+    rows = [
+        (
+            line["name"], line["mae"], line["meets"], line["setup_s"], line["us_per_row"],
+            100 * line["corrected"], line["total_s"],
+        )
+        for line in choice["ledger"]
+        if not line["problem"]
+    ]  # fmt: skip
+    title = (
+        f"cost of {choice['num_rows']:,} rows, measured on {choice['num_holdout']} held-out cases"
+    )
+    console.print(table(title, columns, rows, note=choice["reason"]))
+    untried = [line for line in choice["ledger"] if line["problem"]]
+    if untried:
+        names = ", ".join(line["name"] for line in untried)
+        console.print(f"not tried: {names}; 'gridshift compare' measures them", style="dim")
+    console.print()
+
+
+def print_assurance(console, found: Mapping[str, Any]) -> None:
+    """What certifying gave, and error bars."""
+    if certified := found.get("certified"):
+        total = sum(certified["counts"].values())
+        seconds = {"predicted": "check", "repaired": "repair", "solved": "solve"}
+        rows = [
+            (name, number, f"{number / total:.1%}" if total else None,
+             certified["seconds"].get(seconds.get(name, "")))
+            for name, number in certified["counts"].items()
+        ]  # fmt: skip
+        note = (
+            f"predicting took {text(certified['seconds']['predict'])} s; worst mismatch returned "
+            f"{text(certified['worst_mismatch'])} p.u., mean error "
+            f"{text(certified['mae']['overall'])}"
+        )
+        console.print()
+        console.print(table("", ("rows", ">number", ">share", ">time (s)"), rows, note=note))
+    if bars := found.get("error_bars"):
+        rows = [
+            (name, wide["interval"], f"{bars['coverage'][name]['interval']:.1%}",
+             wide["band"], f"{bars['coverage'][name]['band']:.1%}")
+            for name, wide in bars["widths"].items()
+        ]  # fmt: skip
+        columns = (
+            f"error bars at {bars['level']:.0%}", ">one entry\n(±)", ">held", ">all at once\n(±)",
+            ">held",
+        )  # fmt: skip
+        console.print()
+        console.print(table("", columns, rows, note=f"{bars['num_calibration']} cases held out"))
