@@ -6,7 +6,6 @@ Nothing below but the first part knows of power flow; replace it by your own row
 import numpy as np
 
 import gridshift as gs
-from gridshift.learn.estimator import ICWRegressor
 
 intact = gs.read_grid("case14")
 outaged = intact.without(gs.parse_outage(intact, "line:2"))
@@ -20,7 +19,7 @@ def solved_cases(network: gs.Network, role: str, num_rows: int):
     return np.hstack([loads.load_p, loads.load_q]) * network.base_mva, voltage
 
 
-base = ICWRegressor(num_steps=1500, random_state=0).fit(*solved_cases(intact, "training", 500))
+base = gs.ICWRegressor(num_steps=1500, random_state=0).fit(*solved_cases(intact, "training", 500))
 context, test = solved_cases(outaged, "context", 60), solved_cases(outaged, "test", 300)
 adapted = {
     "frozen": base,

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from gridshift.grid.powerflow import BatchSolution, RowStatus, solve
     from gridshift.grid.readers import read_grid
     from gridshift.grid.scenarios import Injections, nominal_loads, sample_loads, stream
+    from gridshift.learn.estimator import ICWRegressor
     from gridshift.study.measure import Measurement, measure_adaptation
     from gridshift.study.metrics import mean_absolute_errors
     from gridshift.study.screening import ScreenConfig, Screening
@@ -63,6 +64,7 @@ _HOMES = {
     "nominal_loads": "gridshift.grid.scenarios",
     "sample_loads": "gridshift.grid.scenarios",
     "stream": "gridshift.grid.scenarios",
+    "ICWRegressor": "gridshift.learn.estimator",
     "Measurement": "gridshift.study.measure",
     "measure_adaptation": "gridshift.study.measure",
     "mean_absolute_errors": "gridshift.study.metrics",
@@ -78,6 +80,7 @@ __all__ = [
     "Dataset",
     "GridshiftError",
     "GridshiftWarning",
+    "ICWRegressor",
     "Injections",
     "Layout",
     "Measurement",
