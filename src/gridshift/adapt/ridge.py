@@ -21,6 +21,8 @@ class LinearInInputs:
     """(V,) their numbers in x."""
     bias: Real
     """(Y,)"""
+    left_out_mae: float
+    """Mean absolute error of each row of the context by a fit to all others."""
     network: FoldedPredictor | None = None
 
     def predict(self, x: Real) -> Real:
@@ -32,22 +34,29 @@ class LinearInInputs:
 def adapt_ridge(surrogate: Surrogate, context: Context) -> Predictor:
     """y from x alone; the surrogate isn't used."""
     varied = varying(context.x)
-    weight, bias = fit_ridge(context.x[:, varied], context.y).linear()
-    return LinearInInputs(weight=weight, varied=varied, bias=bias)
+    ridge = fit_ridge(context.x[:, varied], context.y)
+    weight, bias = ridge.linear()
+    left_out_mae = float(np.abs(ridge.left_out).mean())
+    return LinearInInputs(weight=weight, varied=varied, bias=bias, left_out_mae=left_out_mae)
 
 
 def adapt_ridge_features(surrogate: Surrogate, context: Context) -> Predictor:
     """y from the surrogate's own output z and x; the part in z folds into its last layer."""
     varied = varying(context.x)
     z = surrogate.predict_whitened(context.x)
-    weight, bias = fit_ridge(np.hstack([z, context.x[:, varied]]), context.y).linear()
+    ridge = fit_ridge(np.hstack([z, context.x[:, varied]]), context.y)
+    weight, bias = ridge.linear()
     num = z.shape[1]
     way_back = Affine(
         name=surrogate.transform.name, shift=bias, whitener=np.empty(0), unwhitener=weight[:num].T
     )
     network = surrogate.with_transform(way_back)
     return LinearInInputs(
-        weight=weight[num:], varied=varied, bias=np.zeros_like(bias), network=network
+        weight=weight[num:],
+        varied=varied,
+        bias=np.zeros_like(bias),
+        left_out_mae=float(np.abs(ridge.left_out).mean()),
+        network=network,
     )
 
 

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from gridshift.adapt.context import Context, Predictor
-from gridshift.adapt.ridge import varying
 from gridshift.adapt.surrogate import FoldedPredictor, Surrogate
 from gridshift.adapt.tangent import TANGENT_ORDERS, Plane
-from gridshift.arrays import Int, Real
+from gridshift.arrays import Real
 from gridshift.grid.expansion import Order
 from gridshift.learn.recalibration import Choice, Correction, choose_correction
 from gridshift.learn.whitening import Affine
@@ -30,31 +29,27 @@ def adapt_corrected_tangent(surrogate: Surrogate, context: Context) -> Predictor
     base = surrogate.transform
     if not len(context.x):
         return surrogate.with_transform(base, plane)
-    varied = varying(context.x)
     remainder = context.y - plane.predict(context.x)
     predicted = base.inverse(surrogate.predict_whitened(context.x))
-    choice = choose_correction(remainder, predicted, context.x[:, varied])
+    choice = choose_correction(remainder, predicted)
     folded = surrogate.with_transform(_corrected(base, choice.correction), plane)
-    return Recalibrated(choice=choice, network=folded, varied=varied)
+    return Recalibrated(choice=choice, network=folded)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Recalibrated:
-    """A tangent surrogate with the correction that did best on rows left out."""
+    """A tangent surrogate with the correction that did best on rows left out, folded into it."""
 
     choice: Choice
     network: FoldedPredictor
-    varied: Int
-    """Inputs that the correction may depend on."""
 
     def predict(self, x: Real) -> Real:
         """(R, Y) outputs of inputs (R, X)."""
-        y, by_feature = self.network.predict(x), self.choice.correction.by_feature
-        return y if by_feature is None else y + x[:, self.varied] @ by_feature
+        return self.network.predict(x)
 
 
 def _corrected(base: Affine, correction: Correction) -> Affine:
-    """The way back from z to the corrected remainder, but for the part in x."""
+    """The way back from z to the corrected remainder."""
     by, unwhitener, shift = correction.by_prediction, base.unwhitener, base.shift
     if by is not None and by.ndim == 1:
         shift = shift * by

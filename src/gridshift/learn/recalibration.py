@@ -1,7 +1,7 @@
 """Corrections of a prediction from a few true outputs, and the choice among them by leave-one-out.
 
-All are of the form y_hat = r + correction(r, features), with r the prediction, and 'none' is one of
-them: a correction is taken only where its left-out error is smaller by more than that difference's
+All are affine in the prediction r, so that they fold into a network's last layer, and 'none' is one
+of them: another is taken only where its left-out error is smaller by more than that difference's
 own standard error, so that few rows, or a few extreme ones, don't make a prediction worse.
 """
 
@@ -22,25 +22,22 @@ STANDARD_ERRORS = 2.0
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Correction:
-    """y_hat = r @ by_prediction + features @ by_feature + offset."""
+    """y_hat = r @ by_prediction + offset."""
 
     name: str
     by_prediction: Real | None
     """(d, d), (d,) its diagonal, or None for the identity."""
-    by_feature: Real | None
-    """(F, d) or None."""
     offset: Real
     """(d,)"""
     left_out: Real
     """(N, d) error of each row by a correction fitted without it."""
 
-    def apply(self, prediction: Real, features: Real) -> Real:
-        """(R, d) corrected predictions (R, d), given features (R, F)."""
-        out = prediction + self.offset
-        if self.by_prediction is not None:
-            by = self.by_prediction
-            out = self.offset + (prediction * by if by.ndim == 1 else prediction @ by)
-        return out if self.by_feature is None else out + features @ self.by_feature
+    def apply(self, prediction: Real) -> Real:
+        """(R, d) corrected predictions (R, d)."""
+        by = self.by_prediction
+        if by is None:
+            return prediction + self.offset
+        return (prediction * by if by.ndim == 1 else prediction @ by) + self.offset
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -51,25 +48,25 @@ class Choice:
     left_out_mae: dict[str, float]
 
 
-def no_correction(y: Real, prediction: Real, features: Real) -> Correction:
+def no_correction(y: Real, prediction: Real) -> Correction:
     """y_hat = r."""
     return Correction(
-        name="none", by_prediction=None, by_feature=None, offset=np.zeros(y.shape[1]),
+        name="none", by_prediction=None, offset=np.zeros(y.shape[1]),
         left_out=y - prediction,
     )  # fmt: skip
 
 
-def mean_correction(y: Real, prediction: Real, features: Real) -> Correction:
+def mean_correction(y: Real, prediction: Real) -> Correction:
     """y_hat = r + mean error."""
     n, error = len(y), y - prediction
     offset = error.mean(0)
     return Correction(
-        name="mean", by_prediction=None, by_feature=None, offset=offset,
+        name="mean", by_prediction=None, offset=offset,
         left_out=(error - offset) * n / (n - 1),
     )  # fmt: skip
 
 
-def scale_correction(y: Real, prediction: Real, features: Real) -> Correction:
+def scale_correction(y: Real, prediction: Real) -> Correction:
     """y_hat_i = a_i + b_i r_i: mean and scale of each output by least squares."""
     n, mean = len(y), prediction.mean(0)
     centred, offset = prediction - mean, y.mean(0)
@@ -78,12 +75,12 @@ def scale_correction(y: Real, prediction: Real, features: Real) -> Correction:
     leverage = 1 / n + np.square(centred) / length
     error = (y - offset - centred * slope) / np.maximum(1 - leverage, 1e-9)
     return Correction(
-        name="scale", by_prediction=slope, by_feature=None, offset=offset - mean * slope,
+        name="scale", by_prediction=slope, offset=offset - mean * slope,
         left_out=error,
     )  # fmt: skip
 
 
-def covariance_correction(y: Real, prediction: Real, features: Real) -> Correction:
+def covariance_correction(y: Real, prediction: Real) -> Correction:
     """Mean and full covariance of y matched: whitening in context, with paired moments."""
     whole = _matched(y, prediction)
     left_out = np.empty_like(y)
@@ -93,19 +90,17 @@ def covariance_correction(y: Real, prediction: Real, features: Real) -> Correcti
         fitted = _matched(y[others], prediction[others])
         left_out[part] = y[part] - fitted.inverse(prediction[part])
     return Correction(
-        name="covariance", by_prediction=whole.unwhitener.T, by_feature=None, offset=whole.shift,
+        name="covariance", by_prediction=whole.unwhitener.T, offset=whole.shift,
         left_out=left_out,
     )  # fmt: skip
 
 
-def ridge_correction(y: Real, prediction: Real, features: Real) -> Correction:
-    """y_hat = r + ridge of the error on prediction and features."""
-    both = np.hstack([prediction, features])
-    ridge = fit_ridge(both, y - prediction)
+def ridge_correction(y: Real, prediction: Real) -> Correction:
+    """y_hat = r + ridge of the error on all entries of r."""
+    ridge = fit_ridge(prediction, y - prediction, pooled=True)
     weight, bias = ridge.linear()
-    d = y.shape[1]
     return Correction(
-        name="ridge", by_prediction=np.eye(d) + weight[:d], by_feature=weight[d:], offset=bias,
+        name="ridge", by_prediction=np.eye(len(weight)) + weight, offset=bias,
         left_out=ridge.left_out,
     )  # fmt: skip
 
@@ -117,26 +112,23 @@ CORRECTIONS = {
     "covariance": covariance_correction,
     "ridge": ridge_correction,
 }
-"""Name to `fit(y, prediction, features) -> Correction`, from the least to the most flexible."""
+"""Name to `fit(y, prediction) -> Correction`, from the least to the most flexible."""
 
 
 def choose_correction(
-    y: Real, prediction: Real, features: Real, names: tuple[str, ...] = tuple(CORRECTIONS)
+    y: Real, prediction: Real, names: tuple[str, ...] = tuple(CORRECTIONS)
 ) -> Choice:
     """The correction with the smallest left-out mean absolute error, if it clearly beats none.
 
     Args:
         y: (N, d) true outputs, N at least 4.
         prediction: (N, d) what is to be corrected.
-        features: (N, F) what else a correction may depend on.
         names: candidates of `CORRECTIONS`; 'none' is always one.
     """
-    none = no_correction(y, prediction, features)
+    none = no_correction(y, prediction)
     if len(y) < 4:
         return Choice(correction=none, left_out_mae={"none": float(np.abs(none.left_out).mean())})
-    found = [none] + [
-        CORRECTIONS[name](y, prediction, features) for name in names if name != "none"
-    ]
+    found = [none] + [CORRECTIONS[name](y, prediction) for name in names if name != "none"]
     per_row = {c.name: np.abs(c.left_out).mean(1) for c in found}
     best = min(found, key=lambda c: per_row[c.name].mean())
     gain = per_row["none"] - per_row[best.name]

@@ -1,4 +1,4 @@
-"""Ridge regression with a regularisation for each output, chosen by its leave-one-out error."""
+"""Ridge regression whose regularisation is chosen by leave-one-out error, in closed form."""
 
 from dataclasses import dataclass
 
@@ -38,8 +38,8 @@ class Ridge:
         return weight, self.offset - self.mean @ weight
 
 
-def fit_ridge(features: Real, y: Real, *, shares: Real = SHARES) -> Ridge:
-    """Penalised least squares on standardised features; each output has the best penalty.
+def fit_ridge(features: Real, y: Real, *, pooled: bool = False, shares: Real = SHARES) -> Ridge:
+    """Penalised least squares on standardised features, with the penalty that does best left out.
 
     The error of a row by the fit to the other rows needs no second fit: it is (y - y_hat) / (1 - h)
     with the row's leverage h, which one singular value decomposition gives for all penalties.
@@ -47,6 +47,8 @@ def fit_ridge(features: Real, y: Real, *, shares: Real = SHARES) -> Ridge:
     Args:
         features: (N, F) rows, N at least 2.
         y: (N, d) outputs.
+        pooled: one penalty for all outputs, by their mean absolute error, which few rows can
+            tell better than one for each output, by its mean squared error.
         shares: candidates, as in `SHARES`.
     """
     n = len(features)
@@ -69,7 +71,11 @@ def fit_ridge(features: Real, y: Real, *, shares: Real = SHARES) -> Ridge:
         # a row that the fit passes through exactly tells nothing of how it would do without it
         free = np.maximum(1 - leverage, 1e-9)
         error = (y - offset - left @ (kept_part[:, None] * along)) / free[:, None]
-        loss = np.where((free > 1e-6).all(), np.square(error).sum(0), np.inf)
+        loss = np.square(error).sum(0)
+        if pooled:
+            loss = np.full_like(loss, np.abs(error).mean())
+        if not (free > 1e-6).all():
+            continue
         better = loss < best
         best[better], chosen[better] = loss[better], share
         errors[:, better] = error[:, better]
