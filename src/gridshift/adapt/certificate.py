@@ -124,7 +124,10 @@ class CertifiedPredictor:
 
     def certified(self, x: Real) -> Certified:
         """The prediction with voltages, origin and mismatch of each row."""
-        y = self.predictor.predict(x)
+        return self.correct(x, self.predictor.predict(x))
+
+    def correct(self, x: Real, y: Real) -> Certified:
+        """Rows predicted already, corrected where they need it."""
         return certify(
             self.network, self.layout, x, y, tol=self.tol, quantile=self.quantile
         )  # fmt: skip

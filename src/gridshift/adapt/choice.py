@@ -87,13 +87,14 @@ class Choice:
             return f"no method keeps {' and '.join(asked)}; {name} comes closest, {best.mae:.3g}"
         said = f"{name} is the cheapest of {sum(c.meets for c in self.ledger)} that keep "
         said += f"{' and '.join(asked)}: {best.total_s:.3g} s for {self.num_rows:,} rows"
-        others = [c for c in self.ledger if c.name != name and not c.problem]
+        others = [c for c in self.ledger if c.name != EXACT and c.meets and not c.problem]
         if self.exact and others:
-            fastest = min(others, key=lambda c: c.us_per_row)
-            said += (
-                f"; an exact row takes {best.us_per_row:.3g} µs here, a row of {fastest.name} "
-                f"{fastest.us_per_row:.3g} µs"
-            )
+            soonest = min(others, key=lambda c: c.break_even_rows)
+            if np.isfinite(soonest.break_even_rows):
+                later = f"{soonest.name} is faster from {soonest.break_even_rows:,.0f} rows on"
+            else:
+                later = f"an exact row takes {best.us_per_row:.3g} µs here, no other is faster"
+            said += f"; {later}"
         return said
 
 
@@ -146,9 +147,7 @@ def choose(
     began = time.perf_counter()
     with one_thread():
         trial = _Trial(surrogates, context, num_rows, target_mae, tol, context_s)
-        ledger = [trial.exact]
-        if not exact:
-            ledger = []
+        ledger = [trial.exact] if exact else []
         ledger += [trial.candidate(method, gradient) for method in methods.values()]
         ledger.sort(key=lambda c: (bool(c.problem), c.total_s))
         tried = [c for c in ledger if not c.problem]
@@ -243,9 +242,8 @@ class _Trial:
         if tol is None:
             mae = float(np.abs(predictor.predict(holdout.x) - holdout.y).mean())
             return mae, _us_per_row(lambda: predictor.predict(self.probe)), 0.0
-        found = certify(
-            self.network, layout, holdout.x, predictor.predict(holdout.x), tol=tol
-        )  # fmt: skip
+        y = predictor.predict(holdout.x)
+        found = certify(self.network, layout, holdout.x, y, tol=tol)
         mae = float(np.nanmean(np.abs(found.y - holdout.y)))
         corrected = 1 - found.counts()["predicted"] / len(holdout.x)
         return mae, _us_per_row(lambda: self._certified(predictor, tol)), corrected
@@ -268,22 +266,19 @@ class _Trial:
         return self._line(
             Candidate(
                 name=EXACT, mae=mae, num_solves=self.num_rows, setup_s=setup, us_per_row=us,
-                corrected=1.0, break_even_rows=0.0,
+                corrected=1.0,
             )
         )  # fmt: skip
 
     def _line(self, candidate: Candidate) -> Candidate:
         """With what follows from error and times."""
         close = self.target_mae is None or candidate.mae <= self.target_mae
-        changes = {
-            "total_s": candidate.setup_s + candidate.us_per_row * 1e-6 * self.num_rows,
-            "meets": bool(close),
-        }
+        setup_s, us = candidate.setup_s, candidate.us_per_row
+        even = 0.0
         if candidate.name != EXACT:
-            changes["break_even_rows"] = break_even_rows(
-                candidate.setup_s, candidate.us_per_row, self.exact.setup_s, self.exact.us_per_row
-            )
-        return replace(candidate, **changes)
+            even = break_even_rows(setup_s, us, self.exact.setup_s, self.exact.us_per_row)
+        total_s = setup_s + us * 1e-6 * self.num_rows
+        return replace(candidate, total_s=total_s, meets=bool(close), break_even_rows=even)
 
 
 def _us_per_row(work, rows: int = PROBE_ROWS) -> float:

@@ -2,10 +2,20 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from gridshift.cli.assuring import (
+    AUTO,
+    certify_option,
+    check_request,
+    choice_json,
+    decide,
+    print_choice,
+    quantile_option,
+    target_option,
+)
 from gridshift.cli.folders import require_writable
 from gridshift.cli.grids import grid_argument, seed_option, spread_option, usable
 from gridshift.cli.group import command
@@ -31,6 +41,7 @@ if TYPE_CHECKING:
         "config": "everything that decides the results",
         "about": "versions, machine, threads, digests",
         "report": "the page written for people",
+        "choice": "with --method auto: `method`, `reason`, and the `ledger` of what was measured",
     },
     examples=[
         "gridshift screen case14 --surrogate base14 --context 50 --scenarios 200 --holdout 20 "
@@ -39,6 +50,8 @@ if TYPE_CHECKING:
         "--spread 0.3 --seed 1 --v-min 0.94 --v-max 1.06 --rating 100 --workers 1 --top 5 "
         "--out screened14-newton",
         "gridshift screen case14 --method newton --scenarios 50 --out screened14-newton --json",
+        "gridshift screen case14 --method auto --target-mae 1e-3 --certify 1e-6 --quantile 0.01 "
+        "--scenarios 200 --context 50 --surrogate base14 --out certified14",
     ],
 )
 @grid_argument
@@ -48,8 +61,10 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option("--scenarios", default=1000, show_default=True, help="Load scenarios per outage.")
 @click.option(
-    "--method", type=Roster("gridshift.adapt.methods", "METHODS", "newton"), default="icw",
-    show_default=True, help="How to adapt (`gridshift methods`); newton solves all exactly.",
+    "--method", type=Roster("gridshift.adapt.methods", "METHODS", "newton", AUTO), default="icw",
+    show_default=True,
+    help="How to adapt (`gridshift methods`); newton solves all exactly, auto measures on the "
+    "first outage and takes the cheapest.",
 )  # fmt: skip
 @click.option(
     "--context", default=400, show_default=True, help="Scenarios solved to learn each topology."
@@ -65,6 +80,9 @@ if TYPE_CHECKING:
 @click.option("--workers", type=int, help="Outages studied at once.  [default: all cores]")
 @click.option("--top", default=15, show_default=True, help="Outages to show; the files have all.")
 @surrogate_option
+@certify_option
+@quantile_option
+@target_option
 @click.option(
     "--out", type=click.Path(path_type=Path), metavar="DIR",
     help="Folder for rows, summary and report.  [default: results/GRID]",
@@ -72,13 +90,15 @@ if TYPE_CHECKING:
 def screen(
     grid: str, contingencies: str, scenarios: int, method: str, context: int, holdout: int,
     spread: float, seed: int, v_min: float | None, v_max: float | None, rating: float | None,
-    workers: int | None, top: int, surrogate: Path | None, out: Path | None, as_json: bool,
+    workers: int | None, top: int, surrogate: Path | None, certify: float | None, quantile: float,
+    target_mae: float | None, out: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Rank the outages of a grid by what they do under load uncertainty.
 
     A surrogate of the intact grid (trained at first use and kept) is adapted to each outage with
     a few exact solutions and predicts the scenarios. Finished outages are kept in the output
-    folder, so that the same command goes on where it was stopped.
+    folder, so that the same command goes on where it was stopped. With --certify every scenario
+    counted is within the tolerance; those without a solution count as unsolved.
     """
     from gridshift.grid.readers import read_grid
     from gridshift.study.screening import ScreenConfig
@@ -86,13 +106,44 @@ def screen(
     config = ScreenConfig(
         grid=grid, contingencies=contingencies, method=method, num_scenarios=scenarios,
         num_context=context, num_holdout=holdout, spread=spread, seed=seed, v_min=v_min,
-        v_max=v_max, rating_mva=rating, workers=workers,
+        v_max=v_max, rating_mva=rating, workers=workers, certify=certify, quantile=quantile,
     )  # fmt: skip
+    check_request(method, target_mae, certify)
     network = usable(read_grid(grid), "").network
     folder = Path("results") / network.name if out is None else out
     require_writable(folder)
+    more = {}
+    if method == AUTO:
+        more["choice"] = _choice(config, network, surrogate, target_mae)
+        config = replace(config, method=more["choice"]["method"])
     result = _screened(config, network, surrogate, folder)
-    emit(result.to_json(), lambda console: _print(console, result, top), as_json=as_json)
+
+    def render(console) -> None:
+        if more:
+            print_choice(console, more["choice"])
+        _print(console, result, top)
+
+    emit(result.to_json() | more, render, as_json=as_json)
+
+
+def _choice(
+    config: "ScreenConfig", network: "Network", surrogate: Path | None, target_mae: float | None
+) -> dict[str, Any]:
+    """The method for the study: the cheapest on the first outage that can be studied."""
+    from gridshift.adapt.surrogate import SurrogateConfig
+    from gridshift.errors import OutageError
+    from gridshift.grid.contingency import assess, select_outages
+
+    outages = select_outages(network, config.contingencies)
+    found = next((f for f in (assess(network, o) for o in outages) if f.usable), None)
+    if found is None:
+        raise OutageError(f"none of {len(outages)} outages of {network.name} can be studied")
+    choice = decide(
+        base_surrogate(network, surrogate, SurrogateConfig(spread=config.spread)), found.network,
+        num_context=config.num_context, num_rows=config.num_scenarios, spread=config.spread,
+        seed=config.seed, target_mae=target_mae, certify=config.certify,
+    )  # fmt: skip
+    return choice_json(choice)
 
 
 def _screened(
@@ -149,6 +200,12 @@ def _print(console, result: "Screening", top: int) -> None:
         f"{_percent(intact['unsolved'])} %, voltage {_percent(intact['any_voltage'])} %"
         + (f", overload {_percent(intact['any_overload'])} %" if rated else "")
     )
+    if cost.get("num_predicted") and config.corrects and config.method != "newton":
+        told = ", ".join(
+            f"{cost['num_' + name]:,.0f} {name.replace('_', ' ')}"
+            for name in ("kept_as_predicted", "repaired", "solved", "marked")
+        )
+        console.print(f"scenarios: {told}")
     for note in result.notes:
         console.print(f"note: {note}", style="dim")
     trained = f"training {cost['train_s']:,.1f} s (once for this grid), " * bool(cost["train_s"])

@@ -4,8 +4,6 @@ import time
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
-
 from gridshift.adapt.certificate import certify
 from gridshift.adapt.choice import one_thread
 from gridshift.adapt.datasets import Dataset, generate
@@ -17,6 +15,7 @@ from gridshift.grid.scenarios import Spread
 from gridshift.learn.conformal import calibrate
 from gridshift.study.measure import draw
 from gridshift.study.metrics import mean_absolute_errors
+from gridshift.study.outage import NO_LIMIT
 
 CALIBRATION_SHARE = 0.25
 """Part of the context that error bars are calibrated on, and the method is not fitted on."""
@@ -145,9 +144,8 @@ def _certified(
     began = time.perf_counter()
     y_hat = predictor.predict(test.x)
     predict_s = time.perf_counter() - began
-    found = certify(
-        test.network, test.layout, test.x, y_hat, tol=tol or np.finfo(float).max, quantile=quantile
-    )  # fmt: skip
+    limit = NO_LIMIT if tol is None else tol
+    found = certify(test.network, test.layout, test.x, y_hat, tol=limit, quantile=quantile)
     returned = found.rows.returned
     return CertifiedRows(
         tol=tol if tol is not None else float("inf"),

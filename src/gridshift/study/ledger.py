@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from gridshift.study.outage import EXACT
-from gridshift.study.row import OutageRow
+from gridshift.study.row import CERTIFIED, OutageRow
 from gridshift.study.screening import ScreenConfig
 
 if TYPE_CHECKING:
@@ -18,22 +17,34 @@ def training_seconds(surrogate: "Surrogate | None") -> float:
     return sum(float(surrogate.record.get(part) or 0) for part in ("data_s", "train_s"))
 
 
+def _certified(rows: Sequence[OutageRow], config: ScreenConfig) -> dict[str, float]:
+    """Scenarios by what became of their predictions, if those were corrected."""
+    if not config.corrects:
+        return {}
+    counts = {f"num_{name}": 0.0 for name in CERTIFIED[:-1]}
+    for row in rows:
+        for name in CERTIFIED[:-1]:
+            if row.certified[name] == row.certified[name]:
+                counts[f"num_{name}"] += row.certified[name]
+    kept = counts.pop("num_predicted")
+    return {**counts, "num_kept_as_predicted": kept}
+
+
 def ledger(rows: Sequence[OutageRow], config: ScreenConfig, exact_us: float) -> dict[str, float]:
     """What the rows cost together, and what solving everything exactly would have cost."""
     names = rows[0].cost if rows else ()
     columns = {name: sum(row.cost[name] for row in rows) for name in names}
     columns["outages_s"] = columns.pop("wall_s", 0.0)
     predicted = sum(row.num_scenarios for row in rows)
-    predict_us = columns["predict_s"] / predicted * 1e6 if predicted else float("nan")
-    adapted = sum(row.num_solves for row in rows if row.num_scenarios)
-    if adapted and config.method != EXACT:  # under the same load of the machine as the predictions
-        exact_us = (columns["data_s"] + columns["holdout_s"]) / adapted * 1e6
+    predict_s = columns.get("predict_s", 0.0) + columns.get("certify_s", 0.0)
+    predict_us = predict_s / predicted * 1e6 if predicted else float("nan")
     once = columns.get("data_s", 0.0) + columns.get("fit_s", 0.0)
     saved = exact_us - predict_us
     return {
         **columns,
         "num_solves": sum(row.num_solves for row in rows),
         "num_predicted": predicted,
+        **_certified(rows, config),
         "predict_us_per_row": predict_us,
         "exact_us_per_row": exact_us,
         "exact_instead_s": exact_us * 1e-6 * config.num_scenarios * len(rows),

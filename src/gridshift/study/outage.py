@@ -24,15 +24,18 @@ from gridshift.study.risk import (
     severity,
     with_limits,
 )
-from gridshift.study.row import FAILED, Clock, OutageRow
+from gridshift.study.row import CERTIFIED, FAILED, Clock, OutageRow
 
 if TYPE_CHECKING:
+    from gridshift.adapt.certificate import Certified
     from gridshift.adapt.methods import Method
     from gridshift.adapt.surrogate import Surrogate
     from gridshift.study.sweep import ScreenConfig
 
 BLOCK = 4096
 """Scenarios that are predicted and counted at a time."""
+NO_LIMIT = float(np.finfo(float).max)
+"""Tolerance that corrects no row by itself."""
 EXACT = "newton"
 """Name of the method that solves every scenario."""
 
@@ -111,9 +114,10 @@ def _solved(setting: Setting, found: Assessment, clock: "Clock") -> dict[str, An
     """Every scenario solved exactly."""
     counter = _Counter(setting, found.network)
     solved, worst = 0, []
+    tol = min(1e-8, setting.config.certify or 1e-8)
     for rows in _blocks(setting.loads.num_rows):
         with clock("predict"):
-            solution = solve(found.network, setting.loads.rows(rows))
+            solution = solve(found.network, setting.loads.rows(rows), tol=tol)
         solved += int(solution.solved.sum())
         worst.append(solution.mismatch[solution.solved])
         with clock("risk"):
@@ -127,6 +131,7 @@ def _solved(setting: Setting, found: Assessment, clock: "Clock") -> dict[str, An
 
 def _adapted(setting: Setting, found: Assessment, clock: "Clock") -> dict[str, Any]:
     """Adapt to the outage, check on a hold-out, predict the scenarios."""
+    from gridshift.adapt.certificate import CertifiedPredictor
     from gridshift.adapt.methods import Context
 
     method, surrogate, config = setting.method, setting.surrogate, setting.config
@@ -156,17 +161,40 @@ def _adapted(setting: Setting, found: Assessment, clock: "Clock") -> dict[str, A
         return counter.row(unsolved) | solves | {"status": FAILED, "reason": reason}
 
     counter = _Counter(setting, left)
+    certified: dict[str, float] = dict.fromkeys(CERTIFIED, 0.0)
+    corrected = CertifiedPredictor(
+        predictor=predictor, network=left, layout=layout,
+        tol=NO_LIMIT if config.certify is None else config.certify, quantile=config.quantile,
+    )  # fmt: skip
     for rows in _blocks(setting.loads.num_rows):
         x = layout.pack_inputs(left, setting.loads.rows(rows))
         with clock("predict"):
-            voltage = layout.unpack_voltage(x, predictor.predict(x))
+            y = predictor.predict(x)
+            voltage = None if config.corrects else layout.unpack_voltage(x, y)
+        if voltage is None:
+            with clock("certify"):
+                kept = corrected.correct(x, y)
+            voltage = kept.voltage
+            _tally(certified, kept)
         with clock("risk"):
             counter.add(voltage)
+    if not config.corrects:
+        errors = _holdout_errors(setting, layout, holdout, predictor.predict)
+        return counter.row(unsolved) | solves | errors
     return (
-        counter.row(unsolved)
+        counter.row(certified["marked"] / setting.loads.num_rows)
         | solves
-        | _holdout_errors(setting, layout, holdout, predictor.predict)
+        | {"certified": certified}
+        | _holdout_errors(setting, layout, holdout, corrected.predict)
     )
+
+
+def _tally(certified: dict[str, float], found: "Certified") -> None:
+    """Add a block's counts."""
+    for name, number in found.counts().items():
+        certified[name] += number
+    worst = np.fmax(certified["worst_mismatch"], found.worst_mismatch)
+    certified["worst_mismatch"] = float(worst)
 
 
 def _holdout_errors(

@@ -9,6 +9,9 @@ import numpy as np
 from gridshift.arrays import Real
 from gridshift.study.metrics import QUANTITIES, summarise
 
+NAN = float("nan")
+CERTIFIED = ("predicted", "repaired", "solved", "marked", "worst_mismatch")
+"""Keys of `OutageRow.certified`."""
 FAILED = "failed"
 """Status of an outage that has a nominal solution but could not be studied; `reason` says why."""
 
@@ -60,8 +63,12 @@ class OutageRow:
     holdout_excess_predicted: float = float("nan")
     """The same from the predictions of the same rows."""
 
+    certified: dict[str, float] = field(default_factory=lambda: dict.fromkeys(CERTIFIED, NAN))
+    """Scenarios predicted, repaired, solved and marked, and the largest mismatch of those counted,
+    p.u.; NaN where none were corrected."""
+
     cost: dict[str, float] = field(default_factory=dict)
-    """Seconds: data (context), holdout, fit, predict, risk, wall."""
+    """Seconds: data (context), holdout, fit, predict, certify, risk, wall."""
 
     bus_under: Real = field(default_factory=_nothing, repr=False)
     """(B,) share of scenarios below the lower voltage limit; empty where nothing was studied."""
@@ -100,7 +107,7 @@ class Clock:
 
     def __init__(self) -> None:
         self._began = time.perf_counter()
-        names = ("data", "holdout", "fit", "predict", "risk")
+        names = ("data", "holdout", "fit", "predict", "certify", "risk")
         self._seconds: dict[str, float] = dict.fromkeys(names, 0.0)
 
     def __call__(self, column: str) -> "_Span":

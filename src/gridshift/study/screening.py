@@ -36,6 +36,10 @@ class ScreenConfig:
     """Upper voltage limit of every bus, p.u.; None: the grid's own."""
     rating_mva: float | None = None
     """Rating of branches that the grid gives none; None leaves them without."""
+    certify: float | None = None
+    """Largest power-balance mismatch of a predicted scenario, p.u.; those above are corrected."""
+    quantile: float = 0.0
+    """Share of the predicted scenarios, the worst of each block, that are corrected in any case."""
     workers: int | None = None
     """Outages studied at once; None: the cores at hand."""
 
@@ -43,8 +47,17 @@ class ScreenConfig:
         for name, least in (("num_scenarios", 1), ("num_holdout", 1), ("num_context", 0)):
             if getattr(self, name) < least:
                 raise GridshiftError(f"{name} must be at least {least}, not {getattr(self, name)}")
+        if self.certify is not None and not 0 < self.certify < float("inf"):
+            raise GridshiftError(f"certify must be a positive number, not {self.certify}")
+        if not 0 <= self.quantile <= 1:
+            raise GridshiftError(f"quantile must be a share from 0 to 1, not {self.quantile}")
         if self.workers is not None and self.workers < 1:
             raise GridshiftError(f"workers must be at least 1, not {self.workers}")
+
+    @property
+    def corrects(self) -> bool:
+        """Whether predicted scenarios are corrected before they are counted."""
+        return self.certify is not None or self.quantile > 0
 
     @property
     def num_workers(self) -> int:
