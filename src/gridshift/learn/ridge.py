@@ -80,8 +80,9 @@ def fit_ridge(features: Real, y: Real, *, pooled: bool = False, shares: Real = S
         best[better], chosen[better] = loss[better], share
         errors[:, better] = error[:, better]
         coordinates[:, better] = (kept_part / singular)[:, None] * along[:, better]
+    weights = np.where(constant[:, None], 0.0, right.T @ coordinates)
     return Ridge(
-        mean=mean, scale=scale, weights=right.T @ coordinates, offset=offset, shares=chosen,
+        mean=mean, scale=scale, weights=weights, offset=offset, shares=chosen,
         left_out=errors,
     )  # fmt: skip
 
