@@ -52,6 +52,10 @@ def larger(a, b):
     return np.maximum(a, b)
 
 
+def peak(a, so_far):
+    return np.maximum(np.abs(a), so_far)
+
+
 def convert(lanes, a):
     return a.astype(lanes.dtype)
 

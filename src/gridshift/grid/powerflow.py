@@ -243,16 +243,18 @@ def cut_off(network: Network) -> Bool:
     """(B,) buses without a path to a slack bus; quick, for use before every solve."""
     return unreachable(
         network.branch_from, network.branch_to, network.branch_in_service,
-        network.bus_kind == BusKind.SLACK,
+        network.bus_kind == int(BusKind.SLACK),  # numpy takes 4 µs to understand an IntEnum
     )  # fmt: skip
 
 
 def _statuses(worst: Real, lowest: Real, growth: Real, tol: float) -> Int:
-    status = np.full(len(worst), RowStatus.SOLVED, np.int64)
-    status[lowest < IMPLAUSIBLE_BELOW**2] = RowStatus.IMPLAUSIBLE
-    failed = ~(worst <= tol)
-    status[failed] = RowStatus.NO_CONVERGENCE
-    status[failed & ~np.isfinite(growth)] = RowStatus.SINGULAR
+    status = np.zeros(len(worst), np.int64)
+    assert RowStatus.SOLVED == 0
+    low, solved = lowest < IMPLAUSIBLE_BELOW**2, worst <= tol
+    if low.any() or not solved.all():
+        status[low] = RowStatus.IMPLAUSIBLE
+        status[~solved] = RowStatus.NO_CONVERGENCE
+        status[~solved & ~np.isfinite(growth)] = RowStatus.SINGULAR
     return status
 
 
@@ -263,13 +265,13 @@ def _finish(
     """Rows not run, rows for the pivoting factorisation, and NaN in every row that failed."""
     reason = ""
     status, voltage = solution.status, solution.voltage
-    failed = status != RowStatus.SOLVED
-    if not failed.any() and not without_flows.any():
+    failed = np.flatnonzero(status)
+    if not len(failed) and not without_flows.any():
         return solution
-    unfit = failed & ~np.isfinite(injections.load_power).all(1)
-    if unfit.any():
-        status[unfit] = RowStatus.NOT_RUN
-        reason = f"{unfit.sum()} rows have a load that is not a finite number"
+    finite = np.isfinite(injections.load_p[failed] + injections.load_q[failed]).all(1)
+    if not finite.all():
+        status[failed[~finite]] = RowStatus.NOT_RUN
+        reason = f"{(~finite).sum()} rows have a load that is not a finite number"
     left = np.flatnonzero((status == RowStatus.NO_CONVERGENCE) | (status == RowStatus.SINGULAR))
     start = topology.point.voltage.view(np.complex128)
     for row in left if not topology.trusted and np.isfinite(start).all() else []:
@@ -287,8 +289,8 @@ def _finish(
         solution.powers[late] = branch_powers(solution.network, voltage[late])
     if solution.loading is not None:
         solution.loading[late] = branch_loading(solution.network, voltage[late])
-    failed = status != RowStatus.SOLVED
+    failed = np.flatnonzero(status)
     for values in (voltage, solution.powers, solution.loading):
-        if values is not None and failed.any():
+        if values is not None:
             values[failed] = np.nan
     return replace(solution, reason=reason)

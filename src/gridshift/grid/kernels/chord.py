@@ -7,14 +7,13 @@ bit for bit, so that a row's numbers don't depend on its neighbours.
 
 from gridshift.grid.kernels.flows import branch_loading, branch_powers, lowest
 from gridshift.grid.kernels.lanes import (
-    absolute,
     convert,
     element,
     fill,
-    larger,
     load,
     muladd,
     mulsub,
+    peak,
     store,
     transpose_tile,
     width,
@@ -126,7 +125,7 @@ def first_residual(lanes, solving, p, nominal_power, work):
             off = load(lanes, work.power, (q + part) * w) - fill(
                 lanes, element(nominal_power, q + part)
             )
-            largest = larger(absolute(off), largest)
+            largest = peak(off, largest)
             store(work.residual, to + part * w, convert(solving, off))
     store(work.worst, 0, largest)
 

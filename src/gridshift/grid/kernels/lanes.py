@@ -28,6 +28,7 @@ from numba.extending import (
     typeof_impl,
     unbox,
 )
+from numba.np.numpy_support import from_dtype
 
 
 class Lanes:
@@ -35,6 +36,8 @@ class Lanes:
 
     def __init__(self, width: int, dtype: str = "float64"):
         self.width, self.dtype = width, np.dtype(dtype)
+        # numba asks for this first; without it every call of a kernel takes 10 µs longer
+        self._numba_type_ = LanesType(width, from_dtype(self.dtype))
 
     def __reduce__(self):
         return Lanes, (self.width, self.dtype.name)
@@ -62,7 +65,7 @@ class VectorType(types.Type):
 
 @typeof_impl.register(Lanes)
 def _typeof_lanes(value, _context):
-    return LanesType(value.width, types.float64 if value.dtype == np.float64 else types.float32)
+    return value._numba_type_
 
 
 register_model(LanesType)(models.OpaqueModel)
@@ -255,6 +258,27 @@ def larger(_typing, a, b):
         )
         keep = builder.and_(keep, builder.fcmp_ordered("ord", second, second))
         return builder.select(keep, first, second)
+
+    return a(a, a), generate
+
+
+@intrinsic
+def peak(_typing, a, so_far):
+    """Per lane the larger of |a| and `so_far`, which is not negative; NaN if either is.
+
+    As `larger(absolute(a), so_far)` in a third of the instructions: the bits of numbers without a
+    sign are in the order of the numbers, NaN above all.
+    """
+
+    def generate(context, builder, sig, args):
+        vector = sig.return_type
+        bits = 64 if vector.base == types.float64 else 32
+        kind = ir.VectorType(ir.IntType(bits), vector.width)
+        unsigned = ir.Constant(kind, [2 ** (bits - 1) - 1] * vector.width)
+        size = builder.and_(builder.bitcast(args[0], kind), unsigned)
+        best = builder.bitcast(args[1], kind)
+        best = builder.select(builder.icmp_signed(">", size, best), size, best)
+        return builder.bitcast(best, _llvm(vector))
 
     return a(a, a), generate
 

@@ -13,7 +13,11 @@ from gridshift.grid.kernels.steps import (
     turn,
 )
 
-MAX_HALVINGS = 12
+MAX_HALVINGS = 7
+STANDSTILL = 0.99
+"""A damped step that leaves more than this share of the sum of squares ends a lane: rows without a
+solution come to rest where no step helps, and would spend all their halvings there again and again.
+"""
 
 
 @compiled
@@ -21,7 +25,8 @@ def newton(lanes, p, num_pv, set_point, damped, tol, max_steps, work):
     """Iterate all lanes of the workspace, whose admittance, power and voltage are filled.
 
     With `damped`, a step is halved in the lanes where it would not lower the sum of squared
-    mismatches. Leaves voltage, worst, steps, and the growth of the last factorisation.
+    mismatches, and a lane ends where halving no longer helps. Leaves voltage, worst, steps, and the
+    growth of the last factorisation.
     """
     w = width(lanes)
     for k in range(w):
@@ -39,12 +44,13 @@ def newton(lanes, p, num_pv, set_point, damped, tol, max_steps, work):
         substitute(lanes, p, work.lower, work.diagonal, work.upper, work.residual)
         if damped:
             copy(lanes, work.residual, work.step)
-            for halving in range(MAX_HALVINGS + 1):
+            for _ in range(MAX_HALVINGS + 1):
                 copy(lanes, work.start, work.voltage)
                 turn(lanes, lanes, p, work.step, work.share, set_point, True, work.voltage)
                 look(lanes, p, num_pv, work)
-                if halving == MAX_HALVINGS or not shorten(lanes, work):
+                if not shorten(lanes, work):
                     break
+            rest(lanes, work)
         else:
             turn(lanes, lanes, p, work.residual, work.share, set_point, True, work.voltage)
             look(lanes, p, num_pv, work)
@@ -83,6 +89,15 @@ def shorten(lanes, work):
             work.share[k] *= 0.5
             again = True
     return again
+
+
+@compiled
+def rest(lanes, work):
+    """End the lanes that came no nearer; what `shorten` measured last is still there."""
+    for k in range(width(lanes)):
+        if work.active[k] == 1.0 and not work.after[k] < STANDSTILL * work.before[k]:
+            work.active[k] = 0.0
+            work.steps[k] += 1
 
 
 @compiled
