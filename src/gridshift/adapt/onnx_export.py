@@ -16,7 +16,7 @@ from gridshift.adapt.ridge import LinearInInputs
 from gridshift.adapt.surrogate import FoldedPredictor, Surrogate
 from gridshift.adapt.tangent import Plane
 from gridshift.adapt.tangent_methods import Recalibrated
-from gridshift.arrays import Int, Real
+from gridshift.arrays import Real
 from gridshift.errors import GridshiftError
 from gridshift.grid.contingency import outage_text
 from gridshift.grid.network import Network
@@ -133,22 +133,18 @@ def _(predictor: LinearInInputs) -> Parts:
     network, linear = (
         Parts(None, ()) if predictor.network is None else onnx_parts(predictor.network)
     )
-    return Parts(network, (*linear, _terms(predictor.weight, predictor.varied, predictor.bias)))
+    terms = LinearTerms(
+        matrix=predictor.weight.T,
+        columns=predictor.varied,
+        centre=np.zeros(len(predictor.varied)),
+        offset=predictor.bias,
+    )
+    return Parts(network, (*linear, terms))
 
 
 @onnx_parts.register
 def _(predictor: Recalibrated) -> Parts:
-    network, linear = onnx_parts(predictor.network)
-    by_feature = predictor.choice.correction.by_feature
-    if by_feature is None:
-        return Parts(network, linear)
-    offset = np.zeros(by_feature.shape[1])
-    return Parts(network, (*linear, _terms(by_feature, predictor.varied, offset)))
-
-
-def _terms(weight: Real, columns: Int, offset: Real) -> LinearTerms:
-    centre = np.zeros(len(columns))
-    return LinearTerms(matrix=weight.T, columns=columns, centre=centre, offset=offset)
+    return onnx_parts(predictor.network)
 
 
 def _described(entries: tuple[Entry, ...]) -> str:
