@@ -21,7 +21,7 @@ def case():
     """A meshed random grid, its engine, and a Newton workspace filled with a point off balance."""
     network = random_network(np.random.default_rng(3), 12, extra=8)
     engine = Engine(network)
-    work = engine._newton_work()
+    work = engine.newton_work()
     w = engine.newton_lanes.width
     rng = np.random.default_rng(0)
     angle = rng.uniform(-0.1, 0.1, (network.num_buses, w))
@@ -106,7 +106,7 @@ def test_a_maximum_over_lanes_never_hides_a_nan():
     lanes = Lanes(8)
     program = random_network(np.random.default_rng(0), 6, extra=2)
     engine = Engine(program)
-    work = engine._newton_work()
+    work = engine.newton_work()
     work.voltage[:] = 1.0
     work.admittance[:] = engine.base.point.admittance[:, None]
     for bus in range(6):

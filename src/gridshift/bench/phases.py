@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from gridshift.arrays import Int, Real
+from gridshift.arrays import Real
 from gridshift.bench.clock import fastest
 from gridshift.grid.engine import Engine, Topology
 from gridshift.grid.kernels.chord import first_residual, gather, remember, scatter
@@ -37,7 +37,7 @@ class Phase:
 
 def chord_phases(engine: Engine, topology: Topology, load_p: Real, load_q: Real) -> list[Phase]:
     """Cost of each kernel of a chord step, and of what surrounds the steps, for the first block."""
-    work, lanes, solving = engine._chord_work(), engine.lanes, engine.solving
+    work, lanes, solving = engine.chord_work(), engine.lanes, engine.solving
     w, plan, point = lanes.width, engine.plan, topology.point
     p = plan.program
     rows = min(w, len(load_p))
@@ -121,9 +121,7 @@ def copies(solving, source, target, times):
 
 
 @repeated
-def collect(
-    lanes, solving, p, point, load_bus, scheduled, load_p, load_q, work, times
-):
+def collect(lanes, solving, p, point, load_bus, scheduled, load_p, load_q, work, times):
     for _ in range(times):
         gather(lanes, load_bus, scheduled, point.voltage, load_p, load_q, 0, work)
         first_residual(lanes, solving, p, point.power, work)

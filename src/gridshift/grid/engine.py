@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 
@@ -23,6 +23,15 @@ from gridshift.grid.kernels.lanes import Lanes, vector_bits
 from gridshift.grid.kernels.newton import newton_rows, newton_topologies
 from gridshift.grid.network import Network
 from gridshift.grid.program import compile_plan
+from gridshift.grid.workspace import (
+    Branches,
+    ChordWork,
+    NewtonWork,
+    Point,
+    Rows,
+    Topologies,
+    interleaved,
+)
 
 Device = Literal["cpu", "gpu"]
 
@@ -48,91 +57,6 @@ def chord_lanes(num_buses: int) -> int:
         return int(given)
     registers = {512: 32, 256: 16}.get(vector_bits(), 8)
     return registers // 2 if num_buses > LARGE_GRID else registers
-
-
-class Point(NamedTuple):
-    """A topology's nominal point as the chord kernel reads it."""
-
-    admittance: Real
-    voltage: Real
-    power: Real
-    lower: np.ndarray
-    diagonal: np.ndarray
-    upper: np.ndarray
-
-
-class Branches(NamedTuple):
-    """Branches of one topology as the flow kernels read them."""
-
-    bus: Int
-    admittance: Real
-    inverse_square: Real
-    by_power: np.ndarray
-
-
-class Topologies(NamedTuple):
-    """Nominal points of T topologies, one row each."""
-
-    voltage: Real
-    worst: Real
-    steps: Int
-    lowest: Real
-    growth: Real
-    factors: Real
-    admittance: Real
-    power: Real
-
-
-class Rows(NamedTuple):
-    """Results of R rows: voltages as (R, 2 B) real and imaginary parts, and how they came about."""
-
-    voltage: Real
-    worst: Real
-    steps: Int
-    lowest: Real
-    """Smallest squared voltage magnitude over PQ buses."""
-    growth: Real
-    """Largest multiplier of the last full factorisation, 0 where none was needed."""
-    powers: Real
-    """(R, 4 E) or empty."""
-    loading: Real
-    """(R, E) or empty."""
-
-
-class ChordWork(NamedTuple):
-    """Workspace of one block of chord lanes."""
-
-    voltage: Real
-    power: Real
-    residual: np.ndarray
-    plain: np.ndarray
-    taken: np.ndarray
-    worst: Real
-    active: Real
-    steps: Int
-    tile: Real
-
-
-class NewtonWork(NamedTuple):
-    """Workspace of one block of Newton lanes."""
-
-    voltage: Real
-    start: Real
-    power: Real
-    residual: Real
-    step: Real
-    admittance: Real
-    factors: Real
-    lower: Real
-    diagonal: Real
-    upper: Real
-    worst: Real
-    active: Real
-    share: Real
-    before: Real
-    after: Real
-    growth: Real
-    steps: Int
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,10 +97,10 @@ class Engine:
         self.solving = Lanes(self.lanes.width, "float32")
         self.newton_lanes = Lanes(NEWTON_LANES)
         self.load_bus = root.load_bus.astype(np.int32)
-        self.scheduled = _interleaved(root.scheduled)
-        self.nominal_power = _interleaved(root.injected(root.load_power))
+        self.scheduled = interleaved(root.scheduled)
+        self.nominal_power = interleaved(root.injected(root.load_power))
         self.set_point = np.nan_to_num(root.bus_v_set, nan=1.0)
-        self.source_start = _interleaved(root.v_start)
+        self.source_start = interleaved(root.v_start)
         self.branch_bus = np.stack([root.branch_from, root.branch_to], 1).ravel()
         self.inverse_square = 1.0 / np.square(root.branch_rating.ravel())
         self.branch_y = np.where(root.branch_in_service[:, None], root.branch_y, 0)
@@ -186,7 +110,7 @@ class Engine:
         self._newton_spare: list[NewtonWork] = []
         self.base = self.prepare([()], start=self.source_start)[0]
         if not self.base.solved():
-            turned = self.prepare([()], start=_interleaved(no_load_start(root)))[0]
+            turned = self.prepare([()], start=interleaved(no_load_start(root)))[0]
             self.base = turned if turned.solved() else self.base
 
     def prepare(
@@ -221,7 +145,7 @@ class Engine:
         start = self.start if start is None else start
 
         def run(which: Int, *, damped: bool) -> Topologies:
-            out = self._topologies(len(which), keep)
+            out = Topologies.empty(len(which), self.num_buses, self.plan, keep=keep)
             parts = [removed[t] for t in which]
             ptr = np.concatenate([[0], np.cumsum([len(p) for p in parts])]).astype(np.int64)
             branch = np.array([b for p in parts for b in p], np.int64)
@@ -263,15 +187,7 @@ class Engine:
         loading are then left to the caller.
         """
         rows = len(load_p)
-        out = Rows(
-            np.empty((rows, 2 * self.num_buses)),
-            np.full(rows, np.inf),
-            np.zeros(rows, np.int64),
-            np.zeros(rows),
-            np.zeros(rows),
-            np.empty((rows if powers else 0, 4 * self.num_branches)),
-            np.empty((rows if loading else 0, self.num_branches)),
-        )
+        out = Rows.empty(rows, self.num_buses, self.num_branches, powers=powers, loading=loading)
         shared = (self.plan.program, self.plan.num_pv, topology.point)
         injected = (self.load_bus, self.scheduled, self.set_point)
         if topology.solved(tol) and topology.trusted and device == "gpu":
@@ -306,11 +222,21 @@ class Engine:
     def run_blocks(self, kernel: Callable, out: tuple | Real, rows: int, threads: int) -> None:
         """Run a kernel `(work, out, first_block, last_block)` over all rows in blocks of lanes."""
         self._share(kernel, out, -(-rows // self.lanes.width), threads, self._chord_spare,
-                    self._chord_work)  # fmt: skip
+                    self.chord_work)  # fmt: skip
 
     def _newton(self, kernel: Callable, out, rows: int, threads: int) -> None:
         self._share(kernel, out, -(-rows // NEWTON_LANES), threads, self._newton_spare,
-                    self._newton_work)  # fmt: skip
+                    self.newton_work)  # fmt: skip
+
+    def chord_work(self) -> ChordWork:
+        """A workspace for one block of chord lanes."""
+        widest = max(self.num_loads, 4 * self.num_branches, 2 * self.num_buses)
+        width, single = self.lanes.width, self.solving.dtype
+        return ChordWork.new(width, single, self.plan, self.num_buses, widest)
+
+    def newton_work(self) -> NewtonWork:
+        """A workspace for one block of Newton lanes."""
+        return NewtonWork.new(NEWTON_LANES, self.plan, self.num_buses)
 
     def _share(self, kernel, out, blocks: int, threads: int, spare: list, new: Callable) -> None:
         """Run a kernel over all blocks, in pieces on several threads if asked for."""
@@ -328,7 +254,7 @@ class Engine:
         return None
 
     def _branches(self, removed: tuple[int, ...]) -> Branches:
-        y = _interleaved(self.branch_y).reshape(-1, 8)
+        y = interleaved(self.branch_y).reshape(-1, 8)
         y[list(removed)] = 0
         return Branches(self.branch_bus, y.ravel(), self.inverse_square, self.by_power)
 
@@ -347,59 +273,6 @@ class Engine:
             float(out.growth[t]),
         )
 
-    def _topologies(self, count: int, keep: bool) -> Topologies:
-        kept, entries = (count if keep else 0), 2 * self.plan.num_entries
-        return Topologies(
-            np.empty((count, 2 * self.num_buses)),
-            np.full(count, np.inf),
-            np.zeros(count, np.int64),
-            np.zeros(count),
-            np.zeros(count),
-            np.empty((kept, self.plan.num_factors)),
-            np.empty((kept, entries)),
-            np.empty((kept, 2 * self.num_buses)),
-        )
-
-    def _chord_work(self) -> ChordWork:
-        w = self.lanes.width
-        state, unknowns = 2 * self.num_buses * w, self.plan.num_unknowns * w
-        return ChordWork(
-            voltage=_aligned(state),
-            power=_aligned(state),
-            residual=_aligned(unknowns, self.solving.dtype),
-            plain=_aligned(unknowns, self.solving.dtype),
-            taken=_aligned(unknowns, self.solving.dtype),
-            worst=_aligned(w),
-            active=_aligned(w),
-            steps=np.zeros(w, np.int64),
-            tile=_aligned(max(self.num_loads, 4 * self.num_branches, 2 * self.num_buses) * w),
-        )
-
-    def _newton_work(self) -> NewtonWork:
-        w, plan = NEWTON_LANES, self.plan
-        state, unknowns = 2 * self.num_buses * w, plan.num_unknowns * w
-        factors = _aligned((plan.num_factors, w))
-        a, b = plan.num_lower, plan.num_lower + plan.num_diagonal
-        return NewtonWork(
-            voltage=_aligned(state),
-            start=_aligned(state),
-            power=_aligned(state),
-            residual=_aligned(unknowns),
-            step=_aligned(unknowns),
-            admittance=_aligned((2 * plan.num_entries, w)),
-            factors=factors,
-            lower=factors[:a],
-            diagonal=factors[a:b],
-            upper=factors[b:],
-            worst=_aligned(w),
-            active=_aligned(w),
-            share=_aligned(w),
-            before=_aligned(w),
-            after=_aligned(w),
-            growth=_aligned(w),
-            steps=np.zeros(w, np.int64),
-        )
-
 
 _ENGINES: "weakref.WeakKeyDictionary[Network, Engine]" = weakref.WeakKeyDictionary()
 
@@ -408,16 +281,3 @@ _ENGINES: "weakref.WeakKeyDictionary[Network, Engine]" = weakref.WeakKeyDictiona
 def _pool(threads: int) -> ThreadPoolExecutor:
     """Threads are kept: starting them costs more than a small batch."""
     return ThreadPoolExecutor(threads, thread_name_prefix="gridshift")
-
-
-def _interleaved(values: np.ndarray) -> Real:
-    """Complex numbers as a flat array of real and imaginary parts, a copy."""
-    return np.ascontiguousarray(values).view(np.float64).ravel().copy()
-
-
-def _aligned(shape: int | tuple[int, ...], dtype: np.dtype | type = np.float64) -> np.ndarray:
-    """Zeros that start on a cache line, so that a vector never straddles two."""
-    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
-    raw = np.zeros(size + 64, np.uint8)
-    offset = -raw.ctypes.data % 64
-    return raw[offset : offset + size].view(dtype).reshape(shape)
