@@ -50,6 +50,14 @@ def test_a_few_extreme_rows_are_no_reason_to_correct(rng):
     assert choose_correction(y, prediction).correction.name == "none"
 
 
+def test_what_only_rows_far_out_gain_is_no_reason_to_correct(rng):
+    """The far half is shifted by 0.5, the near half is predicted exactly: moving all would hurt."""
+    y, prediction = shifted(rng, 400, TRUTHS["none"])
+    far = np.abs(prediction).mean(1) > np.median(np.abs(prediction).mean(1))
+    y[far] += 0.5
+    assert choose_correction(y, prediction, ("mean",)).correction.name == "none"
+
+
 @pytest.mark.parametrize("num", [2, 3, 4, 6])
 def test_few_rows_give_a_finite_correction(rng, num):
     y, prediction = shifted(rng, num, TRUTHS["mean"])
