@@ -33,6 +33,8 @@ from gridshift.study.measure import draw
 from gridshift.study.provenance import about_this_run
 
 RESULTS = Path(__file__).parent / "results" / "certify.json"
+PAGE = Path(__file__).parent.parent / "docs" / "certificates.md"
+BEGIN, END = "<!-- certify:begin -->", "<!-- certify:end -->"
 WAYS = ("icw", "tangent2")
 """Of `METHODS`: the paper's, and the most accurate one that needs no training here."""
 EVERY_LIGHTSIM, LIGHTSIM_ROWS = 28, 1000
@@ -44,7 +46,11 @@ def main() -> None:
     parser.add_argument("--grid", default="case118")
     parser.add_argument("--rows", type=int, default=10_000)
     parser.add_argument("--tol", type=float, default=1e-6)
+    parser.add_argument("--table", action="store_true", help="rewrite the table in the docs")
     given = parser.parse_args()
+    if given.table:
+        write_table(json.loads(RESULTS.read_text()))
+        return
     torch.set_num_threads(1)
     base = read_grid(given.grid)
     key = {"grid": given.grid, "rows": given.rows, "tol": given.tol}
@@ -212,6 +218,47 @@ def summary(outages, num_outages, num_rows):
             for name in rows[0]["ways"]
         },
     }  # fmt: skip
+
+
+def write_table(found) -> None:
+    """The table between the marks of docs/certificates.md."""
+    task, totals = found["task"], found["summary"]
+    rows = totals["num_outages"] * task["rows"]
+
+    def line(*cells):
+        return "| " + " | ".join(cells) + " |"
+
+    lines = [
+        f"{totals['num_outages']} outages × {task['rows']:,} rows, tolerance {task['tol']:g}:",
+        "",
+        line("way", "context and fit", "predict", "check", "repair", "solve", "total",
+             "kept, repaired, solved, marked", "worst mismatch", "by pandapower"),
+        "|" + "---|" * 10,
+    ]  # fmt: skip
+    for name, way in totals["ways"].items():
+        shares = [way[kind] / rows for kind in ("predicted", "repaired", "solved", "marked")]
+        lines.append(
+            line(
+                name, f"{way['data_s'] + way['fit_s']:.1f} s",
+                *(f"{way[f'{part}_s']:.2f} s" for part in ("predict", "check", "repair", "solve")),
+                f"**{way['total_s']:.1f} s**", ", ".join(f"{share:.1%}" for share in shares),
+                f"{way['worst_mismatch']:.1e}",
+                f"{way['pandapower_worst']:.1e} ({way['pandapower_rows']} rows)",
+            )
+        )  # fmt: skip
+    for name, key in (
+        (f"exact to {task['tol']:g}", "exact_tol_s"),
+        ("exact to 1e-8", "exact_1e-8_s"),
+    ):
+        lines.append(line(name, *["–"] * 5, f"**{totals[key]:.1f} s**", *["–"] * 3))
+    for key, seconds in totals["lightsim2grid_extrapolated_s"].items():
+        name = f"lightsim2grid to {key.removeprefix('us_per_row_')}, extrapolated from "
+        name += totals["lightsim2grid_sample"]
+        lines.append(line(name, *["–"] * 5, f"**{seconds:.0f} s**", *["–"] * 3))
+    text = PAGE.read_text(encoding="utf-8")
+    before, rest = text.split(BEGIN)
+    _, after = rest.split(END)
+    PAGE.write_text(f"{before}{BEGIN}\n" + "\n".join(lines) + f"\n{END}{after}", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -27,6 +27,8 @@ from gridshift.grid.powerflow import (
 )
 from gridshift.grid.scenarios import Injections
 
+BLOCK = 1024
+"""Rows that are corrected at a time, so that copies of them stay in the cache."""
 EXACT = 1e-8
 """Mismatch, p.u., that rows are brought to which are corrected because they are the worst."""
 
@@ -140,7 +142,9 @@ def check(
         GridshiftError: another number of states than of loads.
     """
     load_p, load_q = _fitting(network, injections, state)
-    out = _chord_from(network, topology_of(network), state, load_p, load_q, 0.0, 0, False, threads)
+    nowhere = np.empty((0, 2 * network.num_buses))
+    rows = _Given(network, topology_of(network), state, load_p, load_q, threads)
+    out = rows.chord_from(slice(None), 0.0, 0, nowhere)
     return Balance(worst=out.given, bus=out.bus, norm=out.norm)
 
 
@@ -184,26 +188,23 @@ def repair(
             mismatch=cut.mismatch, given=none, seconds=_seconds(), reason=cut.reason,
         )  # fmt: skip
     topology = topology_of(network)
-    seen = _chord_from(network, topology, state, load_p, load_q, 0.0, 0, True, threads)
+    parts = np.empty((rows, 2 * network.num_buses))
+    given_rows = _Given(network, topology, state, load_p, load_q, threads)
+    seen = given_rows.chord_from(slice(None), 0.0, 0, parts)
     given = Balance(worst=seen.given, bus=seen.bus, norm=seen.norm)
     off = _to_correct(seen.given, tol, worst)
     off |= ~(seen.lowest >= IMPLAUSIBLE_BELOW**2)  # a low-voltage root is balanced as well
     checked = time.perf_counter()
 
-    voltage, mismatch = seen.voltage.view(np.complex128), seen.given.copy()
+    mismatch, target = seen.given.copy(), min(tol, EXACT) if worst else tol
     origin, status = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
-    target = min(tol, EXACT) if worst else tol
-    left = np.flatnonzero(off)
-    if len(left) and topology.solved(target) and topology.trusted:
-        all_rows = len(left) == rows
-        part = state if all_rows else state.rows(left)
-        p, q = (load_p, load_q) if all_rows else (load_p[left], load_q[left])
-        out = _chord_from(network, topology, part, p, q, target, CHORD_STEPS, True, threads)
-        good = (out.worst <= target) & (out.lowest >= IMPLAUSIBLE_BELOW**2)
-        done = left[good]
-        voltage[done] = out.voltage.view(np.complex128)[good]
-        mismatch[done], origin[done] = out.worst[good], Origin.REPAIRED
-        left = left[~good]
+    if topology.solved(target) and topology.trusted:
+        for start in range(0, rows, BLOCK):
+            block = slice(start, min(start + BLOCK, rows))
+            good = given_rows.repair(block, off[block], target, parts, mismatch, not worst)
+            origin[block][good] = Origin.REPAIRED
+            off[block][good] = False
+    left, voltage = np.flatnonzero(off), parts.view(np.complex128)
     repaired = time.perf_counter()
     reason = ""
     if len(left):
@@ -218,30 +219,65 @@ def repair(
     )  # fmt: skip
 
 
-def _chord_from(
-    network: Network, topology: Topology, state: StateRows, load_p: Real, load_q: Real,
-    tol: float, max_steps: int, voltages: bool, threads: int,
-) -> _Rows:  # fmt: skip
-    """Balance of the states and, with steps, where chord steps lead from there."""
-    engine, rows = Engine.of(network), len(load_p)
-    out = _Rows(
-        np.empty(rows),
-        np.empty(rows, np.int64),
-        np.empty(rows),
-        np.full(rows, np.inf),
-        np.zeros(rows, np.int64),
-        np.empty(rows),
-        np.empty((rows if voltages else 0, 2 * engine.num_buses)),
-    )
-    assert state.values.shape[1] <= 2 * engine.num_buses
-    state = state._replace(values=np.ascontiguousarray(state.values, np.float64))
-    kernel = partial(
-        chord_from, engine.lanes, engine.solving, engine.plan.program, engine.plan.num_pv,
-        topology.point, engine.load_bus, engine.scheduled, engine.set_point, state, load_p, load_q,
-        tol, max_steps, ACCELERATE_FROM,
-    )  # fmt: skip
-    engine.run_blocks(kernel, out, rows, threads)
-    return out
+class _Given(NamedTuple):
+    """States and loads of one topology, and what the kernel makes of some of their rows."""
+
+    network: Network
+    topology: Topology
+    state: StateRows
+    load_p: Real
+    load_q: Real
+    threads: int
+
+    def chord_from(self, which: slice | Int, tol: float, max_steps: int, voltage: Real) -> _Rows:
+        """Balance of the rows and, with steps, where chord steps lead; fills `voltage`, if it has
+        rows."""
+        engine = Engine.of(self.network)
+        load_p, load_q = self.load_p[which], self.load_q[which]
+        state = self.state._replace(values=np.ascontiguousarray(self.state.values[which], float))
+        assert state.values.shape[1] <= 2 * engine.num_buses
+        rows = len(load_p)
+        out = _Rows(
+            np.empty(rows),
+            np.empty(rows, np.int64),
+            np.empty(rows),
+            np.full(rows, np.inf),
+            np.zeros(rows, np.int64),
+            np.empty(rows),
+            voltage,
+        )
+        kernel = partial(
+            chord_from, engine.lanes, engine.solving, engine.plan.program, engine.plan.num_pv,
+            self.topology.point, engine.load_bus, engine.scheduled, engine.set_point, state,
+            load_p, load_q, tol, max_steps, ACCELERATE_FROM,
+        )  # fmt: skip
+        engine.run_blocks(kernel, out, rows, self.threads)
+        return out
+
+    def repair(
+        self, block: slice, off: Bool, tol: float, voltage: Real, mismatch: Real, in_place: bool
+    ) -> Bool:
+        """Correct rows of a block; which are. Their voltages and mismatches are replaced.
+
+        In place all rows of the block go through the kernel: those within the tolerance stay bit
+        for bit, and no row is copied.
+        """
+        number = int(off.sum())
+        if not number:
+            return off
+        if in_place and 4 * number >= len(off):
+            out = self.chord_from(block, tol, CHORD_STEPS, voltage[block])
+            good = off & (out.worst <= tol) & (out.lowest >= IMPLAUSIBLE_BELOW**2)
+            mismatch[block][good] = out.worst[good]
+            return good
+        which = block.start + np.flatnonzero(off)
+        moved = np.empty((number, voltage.shape[1]))
+        out = self.chord_from(which, tol, CHORD_STEPS, moved)
+        right = (out.worst <= tol) & (out.lowest >= IMPLAUSIBLE_BELOW**2)
+        voltage[which[right]], mismatch[which[right]] = moved[right], out.worst[right]
+        good = np.zeros_like(off)
+        good[off] = right
+        return good
 
 
 def _to_correct(given: Real, tol: float, share: float) -> Bool:
