@@ -57,7 +57,8 @@ class Book:
         self.records[key] = record
         self.path.parent.mkdir(exist_ok=True)
         part = self.path.with_suffix(".part")
-        part.write_text(json.dumps(self.records, indent=1))
+        lines = (f"{json.dumps(k)}: {json.dumps(v)}" for k, v in self.records.items())
+        part.write_text("{\n" + ",\n".join(lines) + "\n}\n")
         os.replace(part, self.path)
 
 
@@ -115,7 +116,8 @@ def _error(method, fitting: Surrogate, context: Context, test: Dataset) -> tuple
         return float("nan"), str(problem)
     choice = getattr(predictor, "choice", None)
     chosen = choice.correction.name if choice else getattr(predictor, "name", "")
-    return float(np.abs(predictor.predict(test.x) - test.y).mean()), chosen
+    mae = np.abs(predictor.predict(test.x) - test.y).mean()
+    return float(f"{mae:.4g}"), chosen
 
 
 def headline() -> Iterator[tuple]:
@@ -186,47 +188,47 @@ def main() -> None:
 
 
 def summarise(records: dict[str, dict]) -> None:
-    print("headline, MAE, mean over 3 seeds of rows (one surrogate)")
+    """Print Markdown: the headline over seeds, then one table for each set of outages."""
+    cells: dict[tuple[str, str], str] = {}
     for case, outages in HEADLINE.items():
         for outage in outages:
-            rows = [records.get(f"headline {case} {outage} seed {s}") for s in (0, 1, 2)]
-            rows = [r for r in rows if r and "problem" not in r]
-            if not rows:
-                continue
-            print(f"\n{case} without {outage} ({len(rows)} seeds)")
-            for key, value in rows[0].items():
-                if isinstance(value, float) and key != "wall_s":
-                    took = {r.get(f"{key} took", "") for r in rows}
-                    mean = np.mean([r[key] for r in rows])
-                    print(f"  {key:22} {mean:.2e}  {', '.join(sorted(took))}")
+            rows = [records.get(f"headline {case} {outage} seed {s}", {}) for s in (0, 1, 2)]
+            for key in errors_in(rows[0]):
+                cells[key, f"{case} {outage}"] = f"{np.mean([r[key] for r in rows]):.2g}"
+    columns = [f"{case} {outage}" for case, outages in HEADLINE.items() for outage in outages]
+    lines = {method: None for method, _ in cells}
+    print("| method @ context |", " | ".join(columns), "|\n|" + "---|" * (len(columns) + 1))
+    for method in lines:
+        print(f"| {method} |", " | ".join(cells.get((method, c), "") for c in columns), "|")
     for study in ("case118singles", "case30singles", "case30doubles"):
-        rows = [r for r in records.values() if r.get("study") == study and "problem" not in r]
-        problems = sum("problem" in r for r in records.values() if r.get("study") == study)
-        if rows:
-            print(f"\n{study}: {len(rows)} outages, {problems} without enough solved rows")
-            _compare(rows)
+        rows = [r for r in records.values() if r.get("study") == study]
+        solved = [r for r in rows if "problem" not in r]
+        if solved:
+            print(f"\n{study}: {len(solved)} of {len(rows)} outages with enough solved rows\n")
+            compare(solved)
 
 
-def _compare(rows: list[dict]) -> None:
-    """Factor over ICW at 400: median and worst percentile; and how often better than frozen."""
-    keys = [k for k, v in rows[0].items() if isinstance(v, float) and k != "wall_s"]
+def errors_in(row: dict) -> list[str]:
+    return [k for k, v in row.items() if isinstance(v, float) and k != "wall_s"]
+
+
+def compare(rows: list[dict]) -> None:
+    """Median error; factor over ICW at 400 (median, worst percentile); outages where better."""
     icw = np.array([r["icw@400"] for r in rows])
     frozen = np.array([r["frozen"] for r in rows])
     print(
-        f"  {'':20} {'median':>9} {'p99':>9} | {'ICW@400 / it':>14} {'worst 1 %':>10} {'wins':>9}"
-        f" | {'beats frozen':>12} {'beats ICW, same size':>20}"
+        "| method @ context | median | ICW(400) / it, median | worst 1 % | better than ICW(400) "
+        "| than frozen | than ICW, same context |\n|---|---|---|---|---|---|---|"
     )
-    for key in keys:
-        e = np.array([r[key] for r in rows])
-        ok = np.isfinite(e)
-        gain = icw[ok] / e[ok]
+    for key in errors_in(rows[0]):
+        error = np.array([r[key] for r in rows])
         size = key.partition("@")[2]
         same = np.array([r[f"icw@{size}"] for r in rows]) if size else icw
+        gain = icw / error
+        wins = [f"{(error < other).sum()}" for other in (icw, frozen, same)]
         print(
-            f"  {key:20} {np.median(e[ok]):9.2e} {np.percentile(e[ok], 99):9.2e} |"
-            f" {np.median(gain):14.3g} {np.percentile(gain, 1):10.3g}"
-            f" {(gain > 1).sum():4}/{len(e):<4} | {(e < frozen).sum():7}/{len(e):<4}"
-            f" {(e < same).sum():12}/{len(e):<4}"
+            f"| {key} | {np.median(error):.2g} | {np.median(gain):.3g} |"
+            f" {np.percentile(gain, 1):.3g} | {' | '.join(wins)} |"
         )
 
 

@@ -70,7 +70,7 @@ class Expansion:
         out = np.empty((len(load_p), len(self.tangent.y)))
         kernel = partial(
             expand, engine.lanes, engine.solving, engine.plan.program, engine.plan.num_pv,
-            self.topology.point, engine.load_bus, engine.scheduled, engine.set_point, self._rows,
+            self.topology.point, engine.load_bus, engine.scheduled, self._rows,
             load_p, load_q, order,
         )  # fmt: skip
         engine.run_blocks(kernel, out, len(load_p), threads)

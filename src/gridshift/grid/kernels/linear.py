@@ -17,13 +17,13 @@ from gridshift.grid.kernels.lanes import (
     store,
     width,
 )
-from gridshift.grid.kernels.steps import compiled, mismatch, substitute, turn
+from gridshift.grid.kernels.steps import compiled, mismatch, substitute
 
 
 @compiled
 def expand(
-    lanes, solving, p, num_pv, point, load_bus, scheduled, set_point, outputs, load_p, load_q,
-    order, work, out, first_block, last_block,
+    lanes, solving, p, num_pv, point, load_bus, scheduled, outputs, load_p, load_q, order,
+    work, out, first_block, last_block,
 ):  # fmt: skip
     """out (R, Y) := outputs of the rows of some blocks, to first or second order in their loads."""
     w = width(lanes)
@@ -34,10 +34,9 @@ def expand(
         first_residual(lanes, solving, p, point.power, work)
         substitute(solving, p, point.lower, point.diagonal, point.upper, work.residual)
         if order == 2:
-            store(work.active, 0, fill(lanes, 1.0))
             for q in range(element(p.node_first, len(p.node_bus))):
                 store(work.plain, q * w, load(solving, work.residual, q * w))
-            turn(lanes, solving, p, work.residual, work.active, set_point, False, work.voltage)
+            displace(lanes, solving, p, work.residual, work.voltage)
             mismatch(
                 lanes, solving, p, num_pv, point.admittance, work.voltage, work.power,
                 work.residual, work.worst,
@@ -46,6 +45,32 @@ def expand(
             generated(lanes, outputs, work.voltage, work.tile)
         observe(lanes, solving, outputs, order, work)
         scatter(lanes, work.tile, out, start, min(w, rows - start))
+
+
+@compiled
+def displace(lanes, solving, p, step, voltage):
+    """Move every voltage along its angle and its relative magnitude, in double precision.
+
+    The iteration's own `turn` is cheaper and leaves what it gets wrong to the next step; here there
+    is none. Series of cosine and sine up to the seventh order: 4e-8 off at 0.5 rad.
+    """
+    w = width(lanes)
+    one = fill(lanes, 1.0)
+    c2, c4, c6 = fill(lanes, -1.0 / 2.0), fill(lanes, 1.0 / 24.0), fill(lanes, -1.0 / 720.0)
+    s3, s5, s7 = fill(lanes, -1.0 / 6.0), fill(lanes, 1.0 / 120.0), fill(lanes, -1.0 / 5040.0)
+    for i in range(len(p.node_bus)):
+        at = element(p.node_first, i) * w
+        angle = convert(lanes, load(solving, step, at))
+        square = angle * angle
+        cosine = muladd(square, muladd(square, muladd(square, c6, c4), c2), one)
+        sine = angle * muladd(square, muladd(square, muladd(square, s7, s5), s3), one)
+        if element(p.node_size, i) == 2:
+            stretch = one + convert(lanes, load(solving, step, at + w))
+            cosine, sine = cosine * stretch, sine * stretch
+        bus = element(p.node_bus, i) * (2 * w)
+        re, im = load(lanes, voltage, bus), load(lanes, voltage, bus + w)
+        store(voltage, bus, mulsub(im, sine, re * cosine))
+        store(voltage, bus + w, muladd(re, sine, im * cosine))
 
 
 @compiled
