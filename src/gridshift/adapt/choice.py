@@ -147,8 +147,9 @@ def choose(
     began = time.perf_counter()
     with one_thread():
         trial = _Trial(surrogates, context, num_rows, target_mae, tol, context_s)
-        ledger = [trial.exact] if exact else []
-        ledger += [trial.candidate(method, gradient) for method in methods.values()]
+        ledger = [trial.candidate(method, gradient) for method in methods.values()]
+        trial.time_exact_again()
+        ledger = [trial.exact, *map(trial.line, ledger)] if exact else ledger
         ledger.sort(key=lambda c: (bool(c.problem), c.total_s))
         tried = [c for c in ledger if not c.problem]
         if not tried:
@@ -225,7 +226,7 @@ class _Trial:
             mae, us, corrected = self._measured(predictor)
         except (GridshiftError, np.linalg.LinAlgError) as problem:
             return Candidate(name=method.name, problem=str(problem))
-        return self._line(
+        return self.line(
             Candidate(
                 name=method.name,
                 mae=mae,
@@ -251,6 +252,12 @@ class _Trial:
     def _certified(self, predictor: Predictor, tol: float) -> None:
         certify(self.network, self.layout, self.probe, predictor.predict(self.probe), tol=tol)
 
+    def time_exact_again(self) -> None:
+        """The faster of a timing before all others and one after: machines are shared."""
+        again = self._exact()
+        us = min(again.us_per_row, self.exact.us_per_row)
+        self.exact = self.line(replace(again, us_per_row=us))
+
     def _exact(self) -> Candidate:
         """Solving every row: its error is what the solver's tolerance leaves, at most `tol`."""
         injections = self.layout.unpack_injections(self.probe)
@@ -263,15 +270,17 @@ class _Trial:
         solved = solution.solved
         y = self.layout.pack_outputs(self.network, held.rows(solved), solution.voltage[solved])
         mae = float(np.abs(y - self.holdout.y[solved]).mean()) if solved.any() else float("nan")
-        return self._line(
+        return self.line(
             Candidate(
                 name=EXACT, mae=mae, num_solves=self.num_rows, setup_s=setup, us_per_row=us,
                 corrected=1.0,
             )
         )  # fmt: skip
 
-    def _line(self, candidate: Candidate) -> Candidate:
+    def line(self, candidate: Candidate) -> Candidate:
         """With what follows from error and times."""
+        if candidate.problem:
+            return candidate
         close = self.target_mae is None or candidate.mae <= self.target_mae
         setup_s, us = candidate.setup_s, candidate.us_per_row
         even = 0.0

@@ -1,6 +1,7 @@
 """`gridshift train`, `adapt` and `methods`: surrogates and the ways to adapt them."""
 
 import time
+import warnings
 from dataclasses import asdict, replace
 from importlib import import_module
 from pathlib import Path
@@ -201,6 +202,7 @@ def adapt(
     """
     from gridshift.adapt.methods import METHODS
     from gridshift.adapt.surrogate import SurrogateConfig
+    from gridshift.errors import GridshiftWarning
     from gridshift.grid.readers import read_grid
     from gridshift.study.assurance import assure
     from gridshift.study.compare import measure_exact
@@ -231,7 +233,13 @@ def adapt(
             )
             more |= assured.to_json()
     else:
-        measured = measure_exact(left, num_test=test, **rows_)
+        if quantile or error_bars is not None:
+            warnings.warn(
+                "--quantile and --error-bars are ignored: every row is solved exactly",
+                GridshiftWarning,
+                stacklevel=1,
+            )
+        measured = measure_exact(left, num_test=test, tol=min(1e-8, certify or 1e-8), **rows_)
     payload = {"grid": network.name, **asdict(measured), **more}
     payload["test_status"] = payload.pop("test_counts")
 

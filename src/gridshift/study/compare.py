@@ -141,18 +141,23 @@ def compare(
 
 
 def measure_exact(
-    network: Network, *, num_test: int = 1000, spread: float = 0.2, seed: int = 0
+    network: Network,
+    *,
+    num_test: int = 1000,
+    spread: float = 0.2,
+    seed: int = 0,
+    tol: float = 1e-8,
 ) -> Measurement:
-    """Solving every row at the solver's default tolerance, compared with far tighter solutions.
+    """Solving every row to the solver's tolerance, compared with far tighter solutions.
 
     The test rows are those of `measure_adaptation`.
     """
     loads = draw(network, "test", num_test, spread=spread, regime="drawn", seed=seed)
     with Threads(1):
-        solution, times = solve(network, loads), []
+        solution, times = solve(network, loads, tol=tol), []
         for _ in range(REPEATS):
             began = time.perf_counter()
-            solve(network, loads)
+            solve(network, loads, tol=tol)
             times.append(time.perf_counter() - began)
         engine = Engine.of(network)
         began = time.perf_counter()
