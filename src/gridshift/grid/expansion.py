@@ -99,7 +99,7 @@ class Expansion:
             constant=constant,
             ptr=by_state.indptr.astype(np.int64),
             unknown=place[by_state.indices],
-            value=by_state.data,
+            value=np.asarray(by_state.data, np.float64),
             power_at=power_at,
             own=(power_at % 2 == 0) * own[power_at // 2],
             row_ptr=admittance.indptr.astype(np.int64),
