@@ -1,6 +1,6 @@
 """Coverage of split-conformal error bars on outages that nothing was tuned on.
 
-    python benchmarks/conformal.py            # measures what is missing in results/conformal.json
+    python benchmarks/conformal.py            # measures what is missing in results/conformal.parquet
     python benchmarks/conformal.py --table    # rewrites the table in docs/certificates.md
 
 For each outage: a context of 400 solved cases, 300 to fit and 100 to calibrate; coverage on 2,000
@@ -8,11 +8,12 @@ fresh rows, drawn like the context (exchangeable) and drawn like test rows (not 
 """
 
 import argparse
-import json
 import time
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import torch
 
 from gridshift.adapt.cache import cached_surrogate
@@ -24,7 +25,7 @@ from gridshift.grid.scenarios import sample_loads, stream
 from gridshift.learn.conformal import calibrate, distance
 from gridshift.study.measure import draw
 
-RESULTS = Path(__file__).parent / "results" / "conformal.json"
+RESULTS = Path(__file__).parent / "results" / "conformal.parquet"
 PAGE = Path(__file__).parent.parent / "docs" / "certificates.md"
 GRIDS = {"case30": 1, "case118": 7}
 """Grid, and every which of its single-line outages is taken."""
@@ -39,11 +40,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--table", action="store_true")
     if parser.parse_args().table:
-        write_table(json.loads(RESULTS.read_text()))
+        write_table(pq.read_table(RESULTS).to_pylist())
         return
     torch.set_num_threads(1)
-    found = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"rows": []}
-    done = {(row["grid"], row["outage"], row["method"]) for row in found["rows"]}
+    found = pq.read_table(RESULTS).to_pylist() if RESULTS.exists() else []
+    done = {(row["grid"], row["outage"], row["method"]) for row in found}
     for grid, every in GRIDS.items():
         base = read_grid(grid)
         surrogate = cached_surrogate(base)
@@ -58,7 +59,7 @@ def main() -> None:
         ]
         slow = {
             row["method"]
-            for row in found["rows"]
+            for row in found
             if row["grid"] == grid and row.get("fit_s", 0) > SLOW_FIT_S
         }
         for outage in whole[::every]:
@@ -70,8 +71,8 @@ def main() -> None:
                 began = time.perf_counter()
                 new = list(one_outage(base.without(outage), text, surrogate, missing))
                 slow |= {row["method"] for row in new if row["fit_s"] > SLOW_FIT_S}
-                found["rows"] += new
-                RESULTS.write_text(json.dumps(found, indent=1) + "\n")
+                found += new
+                pq.write_table(pa.Table.from_pylist(found), RESULTS, compression="zstd")
                 print(grid, text, f"{time.perf_counter() - began:.1f} s", flush=True)
 
 
@@ -119,7 +120,7 @@ def write_table(found) -> None:
         "|---|---|---|---|---|---|---|---|",
     ]
     for grid in GRIDS:
-        rows = [row for row in found["rows"] if row["grid"] == grid]
+        rows = [row for row in found if row["grid"] == grid]
         outages = len({row["outage"] for row in rows})
         for level in LEVELS:
             for regime, scores in (("mixed", "plain"), ("drawn", "plain"), ("drawn", "scaled")):
