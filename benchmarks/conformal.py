@@ -1,6 +1,6 @@
 """Coverage of split-conformal error bars on outages that nothing was tuned on.
 
-    python benchmarks/conformal.py            # measures what is missing in results/conformal.parquet
+    python benchmarks/conformal.py            # measures what results/conformal.parquet lacks
     python benchmarks/conformal.py --table    # rewrites the table in docs/certificates.md
 
 For each outage: a context of 400 solved cases, 300 to fit and 100 to calibrate; coverage on 2,000

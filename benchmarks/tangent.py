@@ -2,13 +2,12 @@
 
     python benchmarks/tangent.py headline case118singles case30doubles case30singles
 
-Every finished record is written to `benchmarks/results/tangent.json` at once, and a record that is
+Every finished record is written to `benchmarks/results/tangent.parquet` at once, and one that is
 there is not made again. `--summary` prints the tables of docs/tangent.md from that file. Context
 rows have mixed, test rows drawn spread; MAE is the mean over all outputs (p.u. and rad).
 """
 
 import argparse
-import json
 import os
 import time
 import warnings
@@ -17,6 +16,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import torch
 
 from gridshift.adapt.cache import cached_surrogate
@@ -31,7 +32,7 @@ from gridshift.grid.powerflow import cut_off, prepare
 from gridshift.grid.readers import read_grid
 from gridshift.study.measure import draw
 
-RESULTS = Path(__file__).parent / "results" / "tangent.json"
+RESULTS = Path(__file__).parent / "results" / "tangent.parquet"
 HEADLINE = {
     "case30": ("line:9", "line:9,line:28"),
     "case118": ("line:34", "line:34,line:128"),
@@ -51,14 +52,21 @@ class Book:
 
     def __init__(self, path: Path):
         self.path = path
-        self.records = json.loads(path.read_text()) if path.exists() else {}
+        rows = pq.read_table(path).to_pylist() if path.exists() else []
+        self.records = {
+            row.pop("record"): {k: v for k, v in row.items() if v is not None} for row in rows
+        }
 
     def add(self, key: str, record: dict) -> None:
         self.records[key] = record
+        fields = dict.fromkeys(name for one in self.records.values() for name in one)
+        rows = [
+            {"record": key} | {name: one.get(name) for name in fields}
+            for key, one in self.records.items()
+        ]
         self.path.parent.mkdir(exist_ok=True)
         part = self.path.with_suffix(".part")
-        lines = (f"{json.dumps(k)}: {json.dumps(v)}" for k, v in self.records.items())
-        part.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+        pq.write_table(pa.Table.from_pylist(rows), part, compression="zstd")
         os.replace(part, self.path)
 
 

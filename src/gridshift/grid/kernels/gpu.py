@@ -8,7 +8,8 @@ correction in single precision.
 Where there is no device, numba's simulator runs this source (NUMBA_ENABLE_CUDASIM=1); tests do.
 """
 
-# pyright: basic, reportCallIssue=false, reportArgumentType=false, reportAttributeAccessIssue=false
+# pyright: basic, reportCallIssue=false, reportArgumentType=false, reportIndexIssue=false
+# pyright: reportAttributeAccessIssue=false
 
 import numpy as np
 from numba import cuda
