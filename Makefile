@@ -51,8 +51,8 @@ format: $(STAMP) ## rewrite files in the project's format
 docs: $(STAMP) ## rewrite docs/cli.md from the command definitions
 	@$(BIN)/python docs/write_cli.py
 
-bench: $(STAMP) ## timings; nothing else should run meanwhile
-	@$(BIN)/python -m pytest benchmarks -n 0
+bench: $(STAMP) ## time the engine against other programs; nothing else should run meanwhile
+	@$(BIN)/python benchmarks/engine.py
 
 clean: ## remove .venv and caches
 	rm -rf $(VENV) $(VENV).lock build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -2,49 +2,38 @@
 
 import os
 import platform
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from llvmlite import binding as llvm
-from numba import njit
 
-from gridshift.bench.clock import fastest
+from gridshift.bench.clock import fastest, pinned
 from gridshift.grid.kernels.lanes import Lanes, fill, load, muladd, store, vector_bits, width
+from gridshift.grid.kernels.steps import compiled
 
 # pyright: basic, reportCallIssue=false, reportArgumentType=false
 
 PACKAGES = ("gridshift", "numba", "numpy", "lightsim2grid", "pandapower", "power-grid-model")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Machine:
-    """Where a measurement was made, and what was measured of the place itself."""
-
-    processor: str
-    instruction_set: str
-    """For instance 'AVX-512'."""
-    cores: int
-    python: str
-    versions: dict[str, str]
-    peak_fma_per_ns: dict[str, float]
-    """Multiply-adds per nanosecond and core, by precision: 'float64', 'float32'."""
-    read_gb_per_s: float
-    """Bandwidth of one core from main memory."""
+def describe() -> dict[str, Any]:
+    """Processor, instruction set that kernels are compiled for, cores and versions."""
+    return {
+        "processor": processor(),
+        "instruction_set": instruction_set(),
+        "cores": os.cpu_count() or 1,
+        "python": platform.python_version(),
+        "versions": {name: found for name in PACKAGES if (found := _version(name))},
+    }
 
 
-def this_machine() -> Machine:
-    """Name and measure this machine; takes a second or two, and more to compile."""
-    return Machine(
-        processor=processor(),
-        instruction_set=instruction_set(),
-        cores=os.cpu_count() or 1,
-        python=platform.python_version(),
-        versions={name: found for name in PACKAGES if (found := _version(name))},
-        peak_fma_per_ns={kind: peak_fma_per_ns(kind) for kind in ("float64", "float32")},
-        read_gb_per_s=read_gb_per_s(),
-    )
+def measure() -> dict[str, Any]:
+    """The same, with the peak of one core: multiply-adds per ns, reading from main memory."""
+    with pinned():
+        peak = {kind: peak_fma_per_ns(kind) for kind in ("float64", "float32")}
+        return {**describe(), "peak_fma_per_ns": peak, "read_gb_per_s": read_gb_per_s()}
 
 
 def processor() -> str:
@@ -62,7 +51,7 @@ def processor() -> str:
 
 def instruction_set() -> str:
     """The vector instructions that the kernels are compiled for."""
-    return {512: "AVX-512", 256: "AVX2"}.get(vector_bits(), "128 bit")
+    return {512: "AVX-512", 256: "AVX2"}.get(vector_bits(), "vectors of 128 bits")
 
 
 def _version(name: str) -> str | None:
@@ -72,7 +61,7 @@ def _version(name: str) -> str | None:
         return None
 
 
-@njit(nogil=True, error_model="numpy")
+@compiled
 def chains(lanes, out, times):
     """Eight chains of multiply-adds in registers that depend on nothing else."""
     w = width(lanes)
@@ -87,7 +76,7 @@ def chains(lanes, out, times):
     store(out, 0, a0 + a1 + a2 + a3 + a4 + a5 + a6 + a7)
 
 
-@njit(nogil=True, error_model="numpy")
+@compiled
 def read_all(lanes, values, out):
     """Sum an array by whole vectors."""
     w = width(lanes)

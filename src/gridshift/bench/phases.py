@@ -1,25 +1,23 @@
 """Where a chord step's time goes: each kernel on its own, in a loop on a real workspace."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from gridshift.arrays import Real
 from gridshift.bench.clock import fastest
-from gridshift.grid.engine import Engine, Topology
+from gridshift.bench.peer import MAX_STEPS
+from gridshift.grid.engine import ACCELERATE_FROM, Engine, Rows, Topology
 from gridshift.grid.kernels.chord import first_residual, gather, remember, scatter
 from gridshift.grid.kernels.flows import lowest
 from gridshift.grid.kernels.lanes import load, store, width
-from gridshift.grid.kernels.steps import mismatch, substitute, turn
+from gridshift.grid.kernels.steps import compiled, mismatch, substitute, turn
+from gridshift.grid.scenarios import Injections
 
 # pyright: basic, reportCallIssue=false, reportArgumentType=false
-
-repeated = njit(nogil=True, error_model="numpy")
-"""Loops of timed kernels: not kept on disk, they would be stale when a kernel changes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +31,10 @@ class Phase:
     """Multiply-adds per row that the plan asks for; 0 where the work is not arithmetic."""
     bytes: float
     """Bytes per row of tables and state that pass through, each counted once."""
+
+    @property
+    def fma_per_ns(self) -> float:
+        return self.fma / self.ns
 
 
 def chord_phases(engine: Engine, topology: Topology, load_p: Real, load_q: Real) -> list[Phase]:
@@ -75,6 +77,38 @@ def chord_phases(engine: Engine, topology: Topology, load_p: Real, load_q: Real)
     ]
 
 
+def share_of_phases(
+    engine: Engine, topology: Topology, rows: Injections, phases: Sequence[Phase], tol: float
+) -> dict[str, float]:
+    """Share of the time of a whole solve that each phase takes, 0 to 1.
+
+    Steps of a block are those of its slowest lane. What the phases don't explain is 'other':
+    Python, calls, and caches that are colder than in the loops of the phases. Rows that the chord
+    steps leave over are 'Newton', timed as the difference that they make.
+    """
+
+    def solve_all(max_newton_steps: int = MAX_STEPS) -> Rows:
+        return engine.solve(topology, rows.load_p, rows.load_q, tol=tol, max_steps=max_newton_steps)
+
+    chord = solve_all(0)
+    w = engine.lanes.width
+    slowest = np.array([chord.steps[k : k + w].max() for k in range(0, len(chord.steps), w)])
+    calls = {
+        "gather": len(slowest),
+        "substitute": slowest.sum(),
+        "accelerate": np.maximum(slowest - ACCELERATE_FROM, 0).sum(),
+        "turn": slowest.sum(),
+        "mismatch": slowest.sum(),
+        "scatter": len(slowest),
+    }
+    whole = fastest(solve_all, repeats=9)
+    without_newton = fastest(lambda: solve_all(0), repeats=9)
+    seconds = {phase.name: phase.ns * w * 1e-9 * calls[phase.name] for phase in phases}
+    seconds["newton"] = whole - without_newton if (~(chord.worst <= tol)).any() else 0.0
+    seconds["other"] = whole - sum(seconds.values())
+    return {name: max(0.0, part / whole) for name, part in seconds.items()}
+
+
 def _per_call(run: Callable[[int], Any], at_least: float = 0.004) -> float:
     """Seconds of one repetition; loops are long enough for the clock."""
     run(1)
@@ -87,14 +121,18 @@ def _per_call(run: Callable[[int], Any], at_least: float = 0.004) -> float:
 
 
 def _multiply_adds(engine: Engine) -> dict[str, float]:
-    """Multiply-adds per row, from the plan; what the kernels do, not what could be saved."""
+    """Multiply-adds per row, from the plan; what the kernels do, not what could be saved.
+
+    `turn` works in both precisions: it is counted in those of double, two single ones for one.
+    """
     plan = engine.plan
-    nodes, unknowns = len(plan.program.node_bus), plan.num_unknowns
+    unknowns, num_pv = plan.num_unknowns, plan.num_pv
+    num_pq = (unknowns - num_pv) // 2
     return {
         "substitute": plan.num_factors,
         "mismatch": 4 * plan.num_entries + 2 * unknowns,
         "accelerate": 4 * unknowns,
-        "turn": 9 * nodes + unknowns,
+        "turn": 8 * num_pq + 13 * num_pv,
     }
 
 
@@ -112,7 +150,7 @@ def _bytes(engine: Engine) -> dict[str, float]:
     }
 
 
-@repeated
+@compiled
 def copies(solving, source, target, times):
     w = width(solving)
     for _ in range(times):
@@ -120,14 +158,14 @@ def copies(solving, source, target, times):
             store(target, q * w, load(solving, source, q * w))
 
 
-@repeated
+@compiled
 def collect(lanes, solving, p, point, load_bus, scheduled, load_p, load_q, work, times):
     for _ in range(times):
         gather(lanes, load_bus, scheduled, point.voltage, load_p, load_q, 0, work)
         first_residual(lanes, solving, p, point.power, work)
 
 
-@repeated
+@compiled
 def substitutions(solving, p, lower, diagonal, upper, start, x, times):
     w = width(solving)
     for _ in range(times):
@@ -136,19 +174,19 @@ def substitutions(solving, p, lower, diagonal, upper, start, x, times):
         substitute(solving, p, lower, diagonal, upper, x)
 
 
-@repeated
+@compiled
 def accelerations(lanes, solving, p, work, times):
     for _ in range(times):
         remember(lanes, solving, p, False, work)
 
 
-@repeated
+@compiled
 def turns(lanes, solving, p, set_point, work, times):
     for _ in range(times):
         turn(lanes, solving, p, work.residual, work.active, set_point, False, work.voltage)
 
 
-@repeated
+@compiled
 def mismatches(lanes, solving, p, num_pv, admittance, work, times):
     for _ in range(times):
         mismatch(
@@ -157,7 +195,7 @@ def mismatches(lanes, solving, p, num_pv, admittance, work, times):
         )  # fmt: skip
 
 
-@repeated
+@compiled
 def scatters(lanes, p, work, out, rows, times):
     for _ in range(times):
         lowest(lanes, p, work.voltage, work.worst)

@@ -2,7 +2,7 @@
 
 import click
 
-from gridshift.cli import choosing, doctor, export, grids, screening, surrogates, tables
+from gridshift.cli import bench, choosing, doctor, export, grids, screening, surrogates, tables
 from gridshift.cli.group import Group
 
 
@@ -30,6 +30,7 @@ for _command in (
     tables.predict_table,
     choosing.compare,
     choosing.pareto,
+    bench.bench,
     doctor.doctor,
 ):
     main.add_command(_command)

@@ -44,8 +44,9 @@ def chord(
         for k in range(w):
             work.active[k] = 1.0
             work.steps[k] = 0
-        step = 0
-        while freeze(w, tol, step, work) and step < max_steps:
+        for step in range(max_steps + 1):
+            if not freeze(w, tol, step, work) or step == max_steps:
+                break
             substitute(solving, p, point.lower, point.diagonal, point.upper, work.residual)
             if step >= accelerate_from:
                 remember(lanes, solving, p, step == accelerate_from, work)
@@ -54,7 +55,6 @@ def chord(
                 lanes, solving, p, num_pv, point.admittance, work.voltage, work.power,
                 work.residual, work.worst,
             )  # fmt: skip
-            step += 1
         for k in range(count):
             out.worst[start + k] = work.worst[k]
             out.steps[start + k] = work.steps[k]

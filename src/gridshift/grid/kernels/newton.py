@@ -33,8 +33,9 @@ def newton(lanes, p, num_pv, set_point, damped, tol, max_steps, work):
         work.active[k] = 1.0
         work.steps[k] = 0
     look(lanes, p, num_pv, work)
-    step = 0
-    while freeze(w, tol, step, work) and step < max_steps:
+    for step in range(max_steps + 1):
+        if not freeze(w, tol, step, work) or step == max_steps:
+            break
         copy(lanes, work.active, work.share)
         if damped:
             squares(lanes, work.residual, work.before)
@@ -54,7 +55,6 @@ def newton(lanes, p, num_pv, set_point, damped, tol, max_steps, work):
         else:
             turn(lanes, lanes, p, work.residual, work.share, set_point, True, work.voltage)
             look(lanes, p, num_pv, work)
-        step += 1
 
 
 @compiled

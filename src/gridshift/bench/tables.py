@@ -1,0 +1,215 @@
+"""Results as tables of 80 columns, for the terminal and for the documentation."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Result = Mapping[str, Any]
+"""A result as it is in JSON, so that tables can be made again from a file."""
+
+PHASES = {
+    "gather": "gather",
+    "substitute": "subst.",
+    "turn": "turn",
+    "mismatch": "mismatch",
+    "accelerate": "accel.",
+    "scatter": "scatter",
+    "newton": "Newton",
+    "other": "other",
+}
+PRECISION = {"substitute": "float32", "accelerate": "float32"}
+"""Of the arithmetic of each phase, where it isn't 'float64'."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """One table; a column named with a leading '>' is aligned to the right."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[object]]
+    note: str = ""
+
+    def markdown(self) -> str:
+        """The table for a page."""
+        names = [name.removeprefix(">") for name in self.columns]
+        ruler = ["---:" if name.startswith(">") else "---" for name in self.columns]
+        lines = [names, ruler, *([_cell(value) for value in row] for row in self.rows)]
+        text = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+        below = f"\n\n{self.note}" if self.note else ""
+        return f"**{self.title}**\n\n{text}{below}"
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:,.{0 if value >= 1000 else 3 if value < 1 else 2 if value < 10 else 1}f}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _short(found: Result) -> str:
+    """Name of the grid, short enough for a column."""
+    return str(found["grid"]).removesuffix("pegase")
+
+
+def peers_table(found: Result) -> Table:
+    """All programs on one grid."""
+    ours = found["us_per_row"]
+    rows = [
+        (p["name"], p["us_per_row"], p["us_per_row_range"][0], p["us_per_row_range"][1],
+         p["us_per_row"] / ours, p["iterations"] or None, f"{p['num_converged']}/{p['num_rows']}")
+        for p in found["peers"]
+    ]  # fmt: skip
+    notes = [
+        "CPU time of one thread; ratio: to gridshift",
+        *(f"{name}: {why}" for name, why in found["left_out"].items()),
+    ]
+    return Table(
+        title=f"{found['grid']}: {found['num_rows']:,} scenarios, loads ±{found['spread']:.0%}, "
+        f"mismatch below {found['tol']:g}",
+        columns=("program", ">µs/row", ">from", ">to", ">ratio", ">steps", ">solved"),
+        rows=rows,
+        note="\n".join(notes),
+    )
+
+
+def ratios_table(found: Sequence[Result]) -> Table:
+    """gridshift and the fastest mode of lightsim2grid on all grids."""
+    return Table(
+        title="µs per row, one thread",
+        columns=("grid", ">rows", ">gridshift", ">lightsim2grid", ">ratio", ">default", ">runpp",
+                 ">solved"),
+        rows=[
+            (_short(f), f["num_rows"], f["us_per_row"],
+             time_of(f, f["fastest_lightsim2grid"]), f["ratio_to_lightsim2grid"],
+             _times(time_of(f, "lightsim2grid, default"), f["us_per_row"]),
+             time_of(f, "pandapower runpp"), _solved(f))
+            for f in found
+        ],
+        note="lightsim2grid: its fastest mode that keeps all rows; default: ratio to its default "
+        "mode; solved: rows, gridshift/lightsim2grid",
+    )  # fmt: skip
+
+
+def time_of(found: Result, name: str | None) -> float | None:
+    """Microseconds per row of one program, None where it has no figure."""
+    return next((p["us_per_row"] for p in found["peers"] if p["name"] == name), None)
+
+
+def _times(other: float | None, ours: float) -> float | None:
+    return other / ours if other else None
+
+
+def _solved(found: Result) -> str:
+    by_name = {p["name"]: p["num_converged"] for p in found["peers"]}
+    other = by_name.get(found["fastest_lightsim2grid"])
+    return f"{found['peers'][0]['num_converged']}/{'-' if other is None else other}"
+
+
+def shares_table(found: Iterable[Result]) -> Table:
+    """Where the time goes, by phase."""
+    with_phases = [f for f in found if f["share"]]
+    return Table(
+        title="share of the time by phase, %",
+        columns=("grid", ">rows", *(f">{short}" for short in PHASES.values())),
+        rows=[
+            (_short(f), f["num_rows"],
+             *(round(100 * f["share"][phase]) for phase in PHASES))
+            for f in with_phases
+        ],
+        note="other: Python, calls, and memory traffic that the kernels alone don't show",
+    )  # fmt: skip
+
+
+def rates_table(found: Iterable[Result], machine: Result) -> Table:
+    """Multiply-adds per nanosecond of each phase, and how much of the machine's peak that is."""
+    peak = machine["peak_fma_per_ns"]
+    names = ("substitute", "turn", "mismatch", "accelerate")
+    rows = []
+    for f in found:
+        phases = {phase["name"]: phase for phase in f["phases"]}
+        if not phases:
+            continue
+        cells = []
+        for name in names:
+            rate = phases[name]["fma"] / phases[name]["ns"]
+            cells.append(f"{rate:.0f} {rate / peak[PRECISION.get(name, 'float64')]:4.0%}")
+        bandwidth = phases["mismatch"]["bytes"] / phases["mismatch"]["ns"]
+        rows.append((_short(f), f["num_rows"], *cells, round(bandwidth)))
+    return Table(
+        title="multiply-adds per ns, and of the machine's peak",
+        columns=("grid", ">rows", *(f">{name}" for name in names), ">GB/s"),
+        rows=rows,
+        note=f"peak of one core: {peak['float64']:.0f} in double, {peak['float32']:.0f} in single "
+        "precision (substitute, accelerate); GB/s: what mismatch moves, main memory reads "
+        f"{machine['read_gb_per_s']:.0f} GB/s",
+    )
+
+
+def instruction_sets_table(found: Mapping[str, Result]) -> Table:
+    """The same grid compiled for narrower vectors."""
+    return Table(
+        title="instruction sets",
+        columns=("instructions", "grid", ">rows", ">µs/row", ">ratio"),
+        rows=[
+            (name, f["grid"], f["num_rows"], f["us_per_row"], f["ratio_to_lightsim2grid"])
+            for name, f in found.items()
+        ],
+        note="ratio: to lightsim2grid's fastest mode, which is compiled as it comes",
+    )
+
+
+def n_minus_one_table(found: Iterable[Result]) -> Table:
+    """One scenario on all outages, beside lightsim2grid here and as published."""
+    return Table(
+        title="N-1 at nominal demand, ms per outage, one thread",
+        columns=("grid", ">outages", ">gridshift", ">lightsim2grid", ">ratio", ">published",
+                 ">solved"),
+        rows=[
+            (_short(f) + (" (sample)" if f["sampled"] else ""),
+             f["num_outages"], f["ms_per_outage"],
+             f["ratio_to_lightsim2grid"] and f["ratio_to_lightsim2grid"] * f["ms_per_outage"],
+             f["ratio_to_lightsim2grid"], f["published_ms"],
+             f"{f['num_solved']}/{max(f['peers_solved'].values(), default=0)}")
+            for f in found
+        ],
+        note="published: lightsim2grid's own figures, on a faster processor",
+    )  # fmt: skip
+
+
+def sweep_table(found: Iterable[Result], paper: tuple[float, int]) -> Table:
+    """All scenarios on all line outages, beside the paper's figure."""
+    rows = [
+        (f"{f['threads']} thread{'s' * (f['threads'] > 1)}", f["seconds"], f["cpu_s"],
+         1e3 * f["setup_s"])
+        for f in found
+    ]  # fmt: skip
+    first = next(iter(found))
+    return Table(
+        title=f"{first['grid']}: {first['num_outages']} line outages × {first['num_rows']} "
+        f"scenarios, {first['num_solved']:,} solved",
+        columns=("", ">wall (s)", ">CPU (s)", ">of it set-up (ms)"),
+        rows=[*rows, (f"the paper, {paper[1]} cores", paper[0], None, None)],
+    )
+
+
+def set_up_table(found: Iterable[Result], started: Result) -> Table:
+    """What comes before the first row."""
+    return Table(
+        title="before the first row",
+        columns=("grid", ">plan (ms)", ">topology alone (ms)", ">one of 64 (ms)"),
+        rows=[(_short(f), 1e3 * f["plan_s"], f["alone_ms"], f["together_ms"]) for f in found],
+        note=f"first solve ever: {started['first_s']:.1f} s, compiling; in the next process: "
+        f"{started['second_s']:.2f} s; imports and reading {started['grid']}: "
+        f"{started['read_s']:.1f} s",
+    )
+
+
+def machine_line(machine: Result) -> str:
+    """What was measured on."""
+    versions = ", ".join(f"{name} {number}" for name, number in machine["versions"].items())
+    return (
+        f"{machine['processor']}, {machine['instruction_set']}, {machine['cores']} cores; "
+        f"Python {machine['python']}, {versions}"
+    )

@@ -1,0 +1,72 @@
+"""`gridshift bench`: the engine against other programs."""
+
+import click
+
+from gridshift.cli.grids import grid_argument, seed_option, spread_option
+from gridshift.cli.group import command
+from gridshift.cli.output import emit, table
+
+
+@command(
+    keys={
+        "grid": "name of the grid",
+        "num_buses": "buses",
+        "num_rows": "scenarios",
+        "spread": "half width of the load factors",
+        "tol": "largest mismatch of a solved row, p.u.",
+        "rounds": "turns that the medians are over",
+        "lanes": "scenarios side by side in the engine's chord steps",
+        "us_per_row": "time per row of gridshift's `solve`, µs of its thread's CPU time",
+        "ratio_to_lightsim2grid": "how many times longer its fastest mode that keeps all rows "
+        "takes; null where it can't solve the grid",
+        "fastest_lightsim2grid": "name of that mode",
+        "peers": "list of `name`, `us_per_row`, `us_per_row_wall`, `us_per_row_range`, `num_rows`, "
+        "`num_converged`, `iterations`, `max_dv` (to gridshift, p.u.), `worst_mismatch` (p.u.)",
+        "left_out": "why other programs can't solve this grid, by name",
+        "phases": "with --phases: list of `name`, `ns` (per row and call), `fma` and `bytes` "
+        "(per row)",
+        "share": "with --phases: share of the time by phase, 0 to 1",
+        "machine": "processor, instruction set, versions; with --phases its measured peak",
+    },
+    examples=[
+        "gridshift bench solve case14 --scenarios 64 --rounds 2",
+        "gridshift bench solve case14 --spread 0.1 --seed 1 --scenarios 64 --rounds 1 --phases "
+        "--json",
+    ],
+)
+@click.argument("what", metavar="solve", type=click.Choice(["solve"]))
+@grid_argument
+@click.option("--scenarios", default=400, show_default=True, help="Number of load scenarios.")
+@spread_option
+@seed_option
+@click.option("--rounds", default=7, show_default=True, help="Turns; the median counts.")
+@click.option("--phases", is_flag=True, help="Measure each kernel and the machine's peak as well.")
+def bench(
+    what: str, grid: str, scenarios: int, spread: float, seed: int, rounds: int, phases: bool,
+    as_json: bool,
+) -> None:  # fmt: skip
+    """Time exact power flow against other programs, in turns on one core.
+
+    Those that aren't installed or can't solve the grid are left out, and it is said why. Nothing
+    else should run meanwhile. 'make bench' measures all grids.
+    """
+    from gridshift.bench.machine import describe, measure
+    from gridshift.bench.solve import compare
+    from gridshift.bench.tables import machine_line, peers_table, rates_table, shares_table
+
+    found = compare(
+        grid, num_rows=scenarios, spread=spread, seed=seed, rounds=rounds, phases=phases
+    ).as_dict()
+    found["machine"] = measure() if phases else describe()
+
+    def render(console) -> None:
+        tables = [peers_table(found)]
+        if phases:
+            tables += [shares_table([found]), rates_table([found], found["machine"])]
+        for number, one in enumerate(tables):
+            console.print(
+                *[""] * bool(number), table(one.title, one.columns, one.rows, note=one.note)
+            )
+        console.print(machine_line(found["machine"]), style="dim")
+
+    emit(found, render, as_json=as_json)
