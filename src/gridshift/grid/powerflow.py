@@ -132,7 +132,7 @@ def solve(
         powers=rows.powers.reshape(len(load_p), -1, 4) if powers else None,
         loading=rows.loading if loading else None,
     )
-    without_flows = (rows.growth != 0) | (device == "gpu")
+    without_flows = np.flatnonzero(rows.growth) if device == "cpu" else np.arange(len(load_p))
     return _finish(solution, injections, without_flows, topology, tol, max_iterations)
 
 
@@ -240,18 +240,23 @@ def all_islanded(network: Network, rows: int) -> BatchSolution | None:
 
 
 def cut_off(network: Network) -> Bool:
-    """(B,) buses without a path to a slack bus; quick, for use before every solve."""
-    return unreachable(
-        network.branch_from, network.branch_to, network.branch_in_service,
-        network.bus_kind == int(BusKind.SLACK),  # numpy takes 4 µs to understand an IntEnum
-    )  # fmt: skip
+    """(B,) buses without a path to a slack bus; found once, for use before every solve."""
+    if network not in _CUT_OFF:
+        _CUT_OFF[network] = unreachable(
+            network.branch_from, network.branch_to, network.branch_in_service,
+            network.bus_kind == BusKind.SLACK,
+        )  # fmt: skip
+    return _CUT_OFF[network]
+
+
+_CUT_OFF: "weakref.WeakKeyDictionary[Network, Bool]" = weakref.WeakKeyDictionary()
 
 
 def _statuses(worst: Real, lowest: Real, growth: Real, tol: float) -> Int:
     status = np.zeros(len(worst), np.int64)
     assert RowStatus.SOLVED == 0
     low, solved = lowest < IMPLAUSIBLE_BELOW**2, worst <= tol
-    if low.any() or not solved.all():
+    if (low | ~solved).any():  # for most batches that is all; names of an enum cost µs
         status[low] = RowStatus.IMPLAUSIBLE
         status[~solved] = RowStatus.NO_CONVERGENCE
         status[~solved & ~np.isfinite(growth)] = RowStatus.SINGULAR
@@ -259,14 +264,14 @@ def _statuses(worst: Real, lowest: Real, growth: Real, tol: float) -> Int:
 
 
 def _finish(
-    solution: BatchSolution, injections: Injections, without_flows: Bool, topology: Topology,
+    solution: BatchSolution, injections: Injections, without_flows: Int, topology: Topology,
     tol: float, max_iterations: int,
 ) -> BatchSolution:  # fmt: skip
     """Rows not run, rows for the pivoting factorisation, and NaN in every row that failed."""
     reason = ""
     status, voltage = solution.status, solution.voltage
     failed = np.flatnonzero(status)
-    if not len(failed) and not without_flows.any():
+    if not len(failed) and not len(without_flows):
         return solution
     finite = np.isfinite(injections.load_p[failed] + injections.load_q[failed]).all(1)
     if not finite.all():
@@ -284,11 +289,10 @@ def _finish(
         if found.worst <= tol:
             low = np.abs(found.voltage[solution.network.pq]).min(initial=1.0) < IMPLAUSIBLE_BELOW
             status[row] = RowStatus.IMPLAUSIBLE if low else RowStatus.SOLVED
-    late = np.flatnonzero(without_flows)
     if solution.powers is not None:
-        solution.powers[late] = branch_powers(solution.network, voltage[late])
+        solution.powers[without_flows] = branch_powers(solution.network, voltage[without_flows])
     if solution.loading is not None:
-        solution.loading[late] = branch_loading(solution.network, voltage[late])
+        solution.loading[without_flows] = branch_loading(solution.network, voltage[without_flows])
     failed = np.flatnonzero(status)
     for values in (voltage, solution.powers, solution.loading):
         if values is not None:
