@@ -77,7 +77,9 @@ def test_transforms_match_the_moments_they_promise(seed, width):
         np.testing.assert_allclose(z[name].mean(0), 0, atol=1e-9)
     np.testing.assert_allclose(z["residual"], y - y.mean(0))
     np.testing.assert_allclose(z["zscore"].std(0, ddof=1), 1)
-    np.testing.assert_allclose(np.cov(z["zca"].T), np.eye(width), atol=1e-7)
+    # without regularisation the small eigenvalues carry round-off relative to the largest one
+    round_off = 100 * np.finfo(float).eps * np.linalg.cond(np.cov(y.T))
+    np.testing.assert_allclose(np.cov(z["zca"].T), np.eye(width), atol=round_off)
 
 
 @given(seeds, widths)
