@@ -16,6 +16,7 @@ from typing import Any
 
 from rich.console import Console
 
+from gridshift.bench.choices import undo_choices
 from gridshift.bench.machine import measure
 from gridshift.bench.outages import (
     PAPER_CORES,
@@ -29,6 +30,7 @@ from gridshift.bench.solve import compare
 from gridshift.bench.start_up import FEATURES, compare_with, start_up
 from gridshift.bench.tables import (
     Table,
+    choices_table,
     instruction_sets_table,
     machine_line,
     n_minus_one_table,
@@ -94,6 +96,12 @@ def run(rounds: int, *, quick: bool) -> dict[str, Any]:
         note(f"solve {grid} {num_rows}")
         one = compare(grid, num_rows=num_rows, rounds=rounds, phases=True)
         found["solve"].append(one.as_dict())
+    found["choices"] = []
+    for grid, num_rows in solves:
+        if num_rows < 1000 and grid != "case33bw":
+            note(f"choices {grid}")
+            undone = undo_choices(grid, num_rows=num_rows, rounds=rounds)
+            found["choices"].append(asdict(undone))
     note("sweep")
     found["sweep"] = [asdict(sweep_lines(threads=n, rounds=rounds)) for n in (1, 2)]
     found["n_minus_one"] = []
@@ -128,6 +136,7 @@ def tables(found: dict[str, Any]) -> list[Table]:
         ratios_table(found["solve"]),
         shares_table(found["solve"]),
         rates_table(found["solve"], found["machine"]),
+        choices_table(found["choices"]),
         sweep_table(found["sweep"], (PAPER_SECONDS, PAPER_CORES)),
         n_minus_one_table(found["n_minus_one"]),
         set_up_table(found["set_up"], found["start_up"]),

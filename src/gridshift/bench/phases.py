@@ -79,8 +79,8 @@ def chord_phases(engine: Engine, topology: Topology, load_p: Real, load_q: Real)
 
 def share_of_phases(
     engine: Engine, topology: Topology, rows: Injections, phases: Sequence[Phase], tol: float
-) -> dict[str, float]:
-    """Share of the time of a whole solve that each phase takes, 0 to 1.
+) -> tuple[dict[str, float], int]:
+    """Share of the time of a whole solve that each phase takes, 0 to 1; rows left to Newton.
 
     Steps of a block are those of its slowest lane. What the phases don't explain is 'other':
     Python, calls, and caches that are colder than in the loops of the phases. Rows that the chord
@@ -104,9 +104,10 @@ def share_of_phases(
     whole = fastest(solve_all, repeats=9)
     without_newton = fastest(lambda: solve_all(0), repeats=9)
     seconds = {phase.name: phase.ns * w * 1e-9 * calls[phase.name] for phase in phases}
-    seconds["newton"] = whole - without_newton if (~(chord.worst <= tol)).any() else 0.0
+    left = int((~(chord.worst <= tol)).sum())
+    seconds["newton"] = whole - without_newton if left else 0.0
     seconds["other"] = whole - sum(seconds.values())
-    return {name: max(0.0, part / whole) for name, part in seconds.items()}
+    return {name: max(0.0, part / whole) for name, part in seconds.items()}, left
 
 
 def _per_call(run: Callable[[int], Any], at_least: float = 0.004) -> float:

@@ -54,6 +54,8 @@ class Comparison:
     phases: tuple[Phase, ...]
     share: dict[str, float]
     """Share of the time of `solve` by phase, 0 to 1; empty unless phases were asked for."""
+    left_to_newton: int
+    """Rows that the chord steps leave over; 0 unless phases were asked for."""
 
     @property
     def us_per_row(self) -> float:
@@ -126,17 +128,17 @@ def compare(
             for name, run in runs.items()
         }
         times = in_turns(runs, rounds=rounds)
-        measured, share = (), {}
+        measured, share, left = (), {}, 0
         if phases:
             engine, topology = Engine.of(network), topology_of(network)
             measured = tuple(chord_phases(engine, topology, rows.load_p, rows.load_q))
-            share = share_of_phases(engine, topology, rows, measured, tol)
+            share, left = share_of_phases(engine, topology, rows, measured, tol)
     return Comparison(
         grid=network.name, num_buses=network.num_buses, num_rows=num_rows, spread=spread, tol=tol,
         rounds=rounds, lanes=Engine.of(network).lanes.width,
         peers=tuple(_peer_time(name, times[name], given[name].num_rows, answers[name])
                     for name in runs),
-        left_out=left_out, phases=measured, share=share,
+        left_out=left_out, phases=measured, share=share, left_to_newton=left,
     )  # fmt: skip
 
 

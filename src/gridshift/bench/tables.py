@@ -112,13 +112,14 @@ def shares_table(found: Iterable[Result]) -> Table:
     with_phases = [f for f in found if f["share"]]
     return Table(
         title="share of the time by phase, %",
-        columns=("grid", ">rows", *(f">{short}" for short in PHASES.values())),
+        columns=("grid", ">rows", *(f">{short}" for short in PHASES.values()), ">left"),
         rows=[
             (_short(f), f["num_rows"],
-             *(round(100 * f["share"][phase]) for phase in PHASES))
+             *(round(100 * f["share"][phase]) for phase in PHASES), f["left_to_newton"])
             for f in with_phases
         ],
-        note="other: Python, calls, and memory traffic that the kernels alone don't show",
+        note="other: Python, calls, and memory traffic that the kernels alone don't show; "
+        "left: rows that chord steps leave to Newton",
     )  # fmt: skip
 
 
@@ -145,6 +146,20 @@ def rates_table(found: Iterable[Result], machine: Result) -> Table:
         "precision (substitute, accelerate); GB/s: what mismatch moves, main memory reads "
         f"{machine['read_gb_per_s']:.0f} GB/s",
     )
+
+
+def choices_table(found: Sequence[Result]) -> Table:
+    """The engine with one choice undone."""
+    names = list(found[0]["us_per_row"])
+    return Table(
+        title="µs per row with one choice undone (mean steps)",
+        columns=("grid", ">rows", *(f">{name}" for name in names)),
+        rows=[
+            (_short(f), f["num_rows"],
+             *(f"{f['us_per_row'][name]:.3g} ({f['steps'][name]:.1f})" for name in names))
+            for f in found
+        ],
+    )  # fmt: skip
 
 
 def instruction_sets_table(found: Mapping[str, Result]) -> Table:

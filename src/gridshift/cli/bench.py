@@ -26,6 +26,7 @@ from gridshift.cli.output import emit, table
         "phases": "with --phases: list of `name`, `ns` (per row and call), `fma` and `bytes` "
         "(per row)",
         "share": "with --phases: share of the time by phase, 0 to 1",
+        "left_to_newton": "with --phases: rows that chord steps leave to Newton",
         "machine": "processor, instruction set, versions; with --phases its measured peak",
     },
     examples=[

@@ -47,7 +47,7 @@ NEAR = 1e-2
 """Mismatch, p.u., below which Newton goes on from where the chord steps have led."""
 UNTRUSTED_GROWTH = 1e8
 """Multiplier in the elimination above which a topology is left to a pivoting factorisation."""
-LARGE_GRID = 2000
+LARGE_GRID = 1000
 """Buses from which fewer lanes are faster, because the state no longer fits the cache."""
 
 

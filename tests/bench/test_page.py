@@ -1,0 +1,38 @@
+"""docs/engine.md says what was measured, and its example runs."""
+
+import json
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+PAGE = ROOT / "docs" / "engine.md"
+RESULTS = ROOT / "benchmarks" / "results" / "solve.json"
+
+
+@pytest.fixture(scope="module")
+def engine_benchmark():
+    return runpy.run_path(str(ROOT / "benchmarks" / "engine.py"))
+
+
+def test_tables_of_the_page_are_those_of_the_results(engine_benchmark):
+    text = PAGE.read_text(encoding="utf-8")
+    between = text.split(engine_benchmark["BEGIN"])[1].split(engine_benchmark["END"])[0]
+    found = json.loads(RESULTS.read_text(encoding="utf-8"))
+    assert between.strip() == engine_benchmark["section"](found), "run benchmarks/engine.py --page"
+
+
+def test_every_table_fits_a_terminal_of_80_columns(engine_benchmark, capsys):
+    found = json.loads(RESULTS.read_text(encoding="utf-8"))
+    engine_benchmark["show"](found)
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
+
+
+def test_the_example_of_the_page_runs():
+    code = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    names: dict = {}
+    exec(code[0], names)
+    assert names["solution"].counts() == {"solved": 1000}
+    assert names["solution"].loading.shape == (1000, names["network"].num_branches)
