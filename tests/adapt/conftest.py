@@ -41,7 +41,7 @@ def training_rows(grid):
 @pytest.fixture(scope="session")
 def surrogates(grid, training_rows):
     """One for each transform."""
-    names = ("residual", "zscore", "zca", "tangent", "tangent2")
+    names = ("identity", "residual", "zscore", "zca", "tangent", "tangent2")
     return {name: train(grid, quick_config(name), data=training_rows) for name in names}
 
 

@@ -54,7 +54,13 @@ def test_constant_inputs_are_divided_by_one():
     assert ((x - mean) / scale)[:, 1:].tolist() == [[0.0, 0.0]] * 6
 
 
-def test_a_saved_surrogate_predicts_bit_for_bit_the_same(surrogate, outage_rows, grid, tmp_path):
+@pytest.mark.parametrize(
+    "transform", ["identity", "residual", "zscore", "zca", "tangent", "tangent2"]
+)
+def test_a_saved_surrogate_predicts_bit_for_bit_the_same(
+    surrogates, transform, outage_rows, grid, tmp_path
+):
+    surrogate = surrogates[transform]
     surrogate.save(tmp_path / "new" / "folder")
     back = Surrogate.load(tmp_path / "new" / "folder", grid)
     assert np.array_equal(back.predict(outage_rows.x), surrogate.predict(outage_rows.x))

@@ -158,3 +158,19 @@ def test_a_stored_estimator_predicts_bit_for_bit_and_adapts_alike(fitted, tmp_pa
     np.testing.assert_array_equal(found.frozen().predict(x), fitted.predict(x))
     np.testing.assert_array_equal(found.adapt(*rows(14)).predict(x),
                                   fitted.adapt(*rows(14)).predict(x))  # fmt: skip
+
+
+@pytest.mark.parametrize("whitening", ["identity", "residual", "zscore", "zca"])
+def test_an_output_that_never_varies_is_predicted_as_it_is(whitening, tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(40, 3))
+    y = np.column_stack([x.sum(1), np.full(40, 1.02)])
+    fitted = ICWRegressor(whitening=whitening, num_steps=20, random_state=0).fit(x, y)
+    assert (fitted.predict(x)[:, 1] == 1.02).all()
+    adapted = fitted.adapt(x[:20], y[:20] + np.array([0.5, 0.01]))
+    assert (adapted.predict(x)[:, 1] == y[0, 1] + 0.01).all()
+    assert (adapted.frozen().predict(x)[:, 1] == 1.02).all()
+    save(adapted, tmp_path, about={})
+    back, _ = load(tmp_path)
+    assert np.array_equal(back.predict(x), adapted.predict(x))
+    assert (back.frozen().predict(x)[:, 1] == 1.02).all()

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors.torch import load as tensors_from_bytes
 from safetensors.torch import save as bytes_of_tensors
@@ -40,7 +41,7 @@ def save(surrogate: Surrogate, folder: str | Path) -> None:
         "transform.whitener": transform.whitener,
         "transform.unwhitener": transform.unwhitener,
     }
-    numbers |= {name: torch.from_numpy(a).contiguous() for name, a in arrays.items()}
+    numbers |= {name: torch.from_numpy(np.array(a, order="C")) for name, a in arrays.items()}
     tensors = bytes_of_tensors(numbers)
     about = {
         "format": FORMAT,

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from gridshift.errors import GridshiftError
 from gridshift.learn import training
 from gridshift.learn.backbones.mlp import MlpConfig
-from gridshift.learn.folding import FoldedNetwork, input_scaling
+from gridshift.learn.folding import FoldedNetwork, constants_of, input_scaling
 from gridshift.learn.moments import EPS, Real
 from gridshift.learn.paired import paired
 from gridshift.learn.training import Progress, TrainingConfig
@@ -125,7 +125,8 @@ class ICWRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 f"training diverged at learning_rate={self.learning_rate:g}; take a smaller one"
             )
         self.backbone_, self.transform_ = backbone, transform
-        self.network_, self.num_context_ = self._folded(transform), 0
+        self.constants_ = constants_of(rows)
+        self.network_, self.num_context_ = self._folded(transform, self.constants_), 0
         return self
 
     def adapt(self, X: Any, y: Any) -> "ICWRegressor":
@@ -158,14 +159,16 @@ class ICWRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             own = self.frozen().network_.predict(x)
             new = paired(self.transform_, fit_transform(name, own, eps=eps), new)
         adapted = self.frozen()
-        adapted.network_, adapted.num_context_ = self._folded(new), len(x)
+        adapted.network_ = self._folded(new, constants_of(rows))
+        adapted.num_context_ = len(x)
         return adapted
 
     def frozen(self) -> "ICWRegressor":
         """A copy as it was after `fit`: what adaptation is compared with."""
         check_is_fitted(self)
         base = copy.copy(self)
-        base.network_, base.num_context_ = self._folded(self.transform_), 0
+        base.network_ = self._folded(self.transform_, self.constants_)
+        base.num_context_ = 0
         return base
 
     def predict(self, X: Any) -> Real:
@@ -193,8 +196,9 @@ class ICWRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             self.n_outputs_ = rows.shape[1]
         return x, rows
 
-    def _folded(self, transform: Affine) -> FoldedNetwork:
-        return FoldedNetwork.of(self.backbone_, transform, self.input_mean_, self.input_scale_)
+    def _folded(self, transform: Affine, constants: Real) -> FoldedNetwork:
+        scaling = self.input_mean_, self.input_scale_
+        return FoldedNetwork.of(self.backbone_, transform, *scaling).holding(constants)
 
 
 def _check_moments(name: str) -> None:

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors.torch import load as tensors_from_bytes
 from safetensors.torch import save as bytes_of_tensors
@@ -35,11 +36,12 @@ def save(estimator: ICWRegressor, folder: str | Path, *, about: dict[str, Any]) 
     arrays |= {
         "input_mean": estimator.input_mean_,
         "input_scale": estimator.input_scale_,
+        "constants": estimator.constants_,
         "network.weight": estimator.network_.weight,
         "network.bias": estimator.network_.bias,
     }
     numbers = {f"backbone.{k}": v for k, v in estimator.backbone_.state_dict().items()}
-    numbers |= {name: torch.from_numpy(array).contiguous() for name, array in arrays.items()}
+    numbers |= {name: torch.from_numpy(np.array(array, order="C")) for name, array in arrays.items()}
     tensors = bytes_of_tensors(numbers)
     parameters = estimator.get_params()
     if not isinstance(parameters["random_state"], int):
@@ -90,6 +92,7 @@ def load(folder: str | Path) -> tuple[ICWRegressor, dict[str, Any]]:
         estimator.transform_ = Affine(**arrays, **state["transform"])
         estimator.input_mean_ = tensors["input_mean"].numpy()
         estimator.input_scale_ = tensors["input_scale"].numpy()
+        estimator.constants_ = tensors["constants"].numpy()
         estimator.network_ = FoldedNetwork(
             input_mean=estimator.input_mean_,
             input_scale=estimator.input_scale_,

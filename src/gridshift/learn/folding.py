@@ -5,7 +5,7 @@ part of y is added last and in float64, so that it keeps its digits.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -26,6 +26,11 @@ def input_scaling(x: Real) -> tuple[Real, Real]:
     """
     constant = x.min(0) == x.max(0)
     return np.where(constant, x[0], x.mean(0)), np.where(constant, 1.0, x.std(0))
+
+
+def constants_of(y: Real) -> Real:
+    """(Y,) value of each column of rows (R, Y) that never varies, NaN for the others."""
+    return np.where(y.min(0) == y.max(0), y[0], np.nan)
 
 
 def run(
@@ -73,6 +78,15 @@ class FoldedNetwork:
             weight=weight.astype(np.float32),
             bias=bias,
         )
+
+    def holding(self, constants: Real) -> "FoldedNetwork":
+        """The same, but with outputs that never varied given as they are; NaN (Y,) for the others.
+
+        A network's round-off around a constant is no information, and scores divide by variances.
+        """
+        held = np.isfinite(constants)
+        weight = np.where(held[:, None], np.float32(0), self.weight)
+        return replace(self, weight=weight, bias=np.where(held, constants, self.bias))
 
     def predict(self, x: Real) -> Real:
         """(R, Y) y of inputs (R, X)."""
