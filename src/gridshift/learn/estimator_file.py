@@ -41,7 +41,9 @@ def save(estimator: ICWRegressor, folder: str | Path, *, about: dict[str, Any]) 
         "network.bias": estimator.network_.bias,
     }
     numbers = {f"backbone.{k}": v for k, v in estimator.backbone_.state_dict().items()}
-    numbers |= {name: torch.from_numpy(np.array(array, order="C")) for name, array in arrays.items()}
+    numbers |= {
+        name: torch.from_numpy(np.array(array, order="C")) for name, array in arrays.items()
+    }
     tensors = bytes_of_tensors(numbers)
     parameters = estimator.get_params()
     if not isinstance(parameters["random_state"], int):
