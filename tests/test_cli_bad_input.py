@@ -203,6 +203,17 @@ def test_method_that_needs_another_transform(base14):
     assert "--transform zscore" in line
 
 
+@pytest.mark.parametrize("method", ["newton", "auto"])
+def test_export_of_what_is_no_surrogate(base14, tmp_path, method):
+    out = tmp_path / "x.onnx"
+    line = refused(
+        "export", "case14", "--outage", "line:2", "--method", method, "--surrogate", base14,
+        "--out", out,
+    )  # fmt: skip
+    assert method in line
+    assert not out.exists()
+
+
 # output folders
 
 

@@ -9,7 +9,15 @@ from gridshift.cli.folders import require_writable
 from gridshift.cli.grids import grid_argument, outage_option, seed_option, spread_option, usable
 from gridshift.cli.group import command
 from gridshift.cli.output import emit, table
-from gridshift.cli.surrogates import base_surrogate, method_option, surrogate_option
+from gridshift.cli.surrogates import Roster, base_surrogate, surrogate_option
+
+NO_FILE = {
+    "newton": "newton solves every row and has no surrogate to export; take a method of "
+    "'gridshift methods'",
+    "auto": "export writes one method's surrogate; let 'gridshift adapt --method auto' choose it "
+    "and name it here",
+}
+"""Names that `adapt` takes and `export` can't."""
 
 
 @command(
@@ -35,7 +43,10 @@ from gridshift.cli.surrogates import base_surrogate, method_option, surrogate_op
 )
 @grid_argument
 @outage_option
-@method_option
+@click.option(
+    "--method", type=Roster("gridshift.adapt.methods", "METHODS", never=NO_FILE), default="icw",
+    show_default=True, help="How to adapt (`gridshift methods`).",
+)  # fmt: skip
 @click.option(
     "--context", default=400, show_default=True, help="Scenarios solved to learn the topology."
 )

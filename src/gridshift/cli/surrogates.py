@@ -2,6 +2,7 @@
 
 import time
 import warnings
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from importlib import import_module
 from pathlib import Path
@@ -25,6 +26,7 @@ from gridshift.cli.folders import require_writable
 from gridshift.cli.grids import grid_argument, outage_option, seed_option, spread_option, usable
 from gridshift.cli.group import command
 from gridshift.cli.output import emit, progress, table
+from gridshift.errors import GridshiftError
 
 if TYPE_CHECKING:
     from gridshift.adapt.surrogate import Surrogate, SurrogateConfig
@@ -36,10 +38,16 @@ class Roster(click.ParamType):
 
     name = "name"
 
-    def __init__(self, module: str, attribute: str, *also: str):
+    def __init__(
+        self, module: str, attribute: str, *also: str, never: Mapping[str, str] | None = None
+    ):
+        """`also`: more names; `never`: names of other commands, and why not here."""
         self.module, self.attribute, self.also = module, attribute, also
+        self.never = never or {}
 
     def convert(self, value, param, ctx) -> str:
+        if why := self.never.get(value):
+            raise GridshiftError(why)
         names = [*dict.fromkeys((*getattr(import_module(self.module), self.attribute), *self.also))]
         if value not in names:
             self.fail(f"no {value!r}; choose from {', '.join(names)}", param, ctx)
