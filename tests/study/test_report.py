@@ -81,7 +81,7 @@ def test_a_study_of_no_outage_still_makes_a_page(study):
 
 def test_numbers_read_well():
     assert [number(v) for v in (0, 0.12345, 2.4e-4, 12345.6, float("nan"), None)] == [
-        "0", "0.123", "2.4e-04", "12,346", "–", "–",
+        "0", "0.123", "2.40e-4", "12,300", "–", "–",
     ]  # fmt: skip
     assert [percent(v) for v in (0, 0.0001, 0.5, 1, float("nan"))] == [
         "0 %", "< 0.1 %", "50.0 %", "100 %", "–",

@@ -145,8 +145,11 @@ def test_the_rank_follows_the_severity_and_ties_the_voltage_shift(case30):
 
 def test_lines_that_split_the_grid_are_listed_apart_by_megawatts(case30):
     study = screen(newton30("lines", num_scenarios=1), network=case30)
-    assert [split["outage"] for split in study.splitting] == ["line:33", "line:12", "line:15"]
+    assert [split["outage"] for split in study.splitting] == ["line:33", "line:15", "line:12"]
     assert study.splitting[0]["mw_cut_off"] == pytest.approx(3.5)
+    generation = [split["mw_generation_cut_off"] for split in study.splitting]
+    assert generation[0] == 0
+    assert generation[1] == pytest.approx(37)  # MATPOWER's generator at bus 13
     assert not {row.outage for row in study.rows} & {split["outage"] for split in study.splitting}
 
 
@@ -227,6 +230,23 @@ def test_an_islanding_outage_of_a_list_is_a_row_on_top(case30, tmp_path):
     assert rows[0].severity > rows[1].severity >= LOST_SUPPLY > rows[2].severity
     assert rows[0].num_scenarios == 0
     assert np.isnan(rows[0].any_voltage)
+
+
+def test_an_outage_that_cuts_off_no_load_is_last_and_its_generation_is_told(case30, tmp_path):
+    (tmp_path / "list.txt").write_text("line:12\nline:9\nline:33\nline:15\n")
+    idle = replace(
+        case30, load_power=np.where(np.isin(case30.load_bus, [10, 12]), 0, case30.load_power),
+        bus_fixed=np.where(np.arange(30) == 10, 0.2, case30.bus_fixed),
+    )  # fmt: skip
+    config = replace(newton30(str(tmp_path / "list.txt")), v_min=0.99)
+    study = screen(config, network=idle)
+    rows = study.rows
+    assert [row.outage for row in rows[:2]] == ["line:33", "line:9"]
+    assert rows[0].mw_at_risk == pytest.approx(3.5)
+    assert rows[1].severity > 0
+    assert [(row.status, row.severity) for row in rows[2:]] == [("islanded", 0.0)] * 2
+    assert sorted(row.mw_generation_cut_off > 0 for row in rows[2:])[-1]
+    assert study.to_json()["config"]["workers"] == 1
 
 
 def test_an_outage_without_a_nominal_solution_is_a_row_above_those_with_one(tmp_path):

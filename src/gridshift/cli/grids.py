@@ -45,7 +45,8 @@ def usable_cores() -> int:
         "num_voltage_limits": "buses with a voltage limit",
         "num_ratings": "branches with a rating",
         "elements": "list of `element`, `buses`, `in_service`, `rating_mva` (at 1 p.u. voltage)",
-        "outages": "with --outages: list of `outage`, `islands`, `cut_off` (buses), `mw_cut_off`",
+        "outages": "with --outages: list of `outage`, `islands`, `cut_off` (buses), `mw_cut_off` "
+        "(demand), `mw_generation_cut_off` (scheduled)",
     },
     examples=[
         "gridshift cases",
@@ -136,6 +137,7 @@ def _outages(network: "Network") -> list[dict[str, Any]]:
         mw_at_buses,
         outage_text,
     )
+    from gridshift.study.risk import generation_cut_off
 
     candidates = enumerate_outages(network, "all")
     return [
@@ -144,6 +146,7 @@ def _outages(network: "Network") -> list[dict[str, Any]]:
             "islands": len(buses) > 0,
             "cut_off": [network.bus_labels[bus] for bus in buses],
             "mw_cut_off": mw_at_buses(network, buses),
+            "mw_generation_cut_off": generation_cut_off(network, buses),
         }
         for outage, buses in zip(candidates, cut_off_buses(network, candidates), strict=True)
     ]
@@ -173,9 +176,13 @@ def _print_case(console, payload: dict[str, Any]) -> None:
         cut = ", ".join(bus.removeprefix("bus:") for bus in row["cut_off"])
         mw = f"{row['mw_cut_off']:,.1f}" if row["islands"] else None
         rating = element["rating_mva"]
-        listed.append((row["outage"], between, rating and f"{rating:,.1f}", mw, cut))
+        produced = f"{row['mw_generation_cut_off']:,.1f}" if row["islands"] else None
+        listed.append((row["outage"], between, rating and f"{rating:,.1f}", mw, produced, cut))
     keeps = sum(not row["islands"] for row in payload["outages"])
-    columns = ("outage", "buses", ">rating (MVA)", ">cut off (MW)", "buses cut off")
+    columns = (
+        "outage", "buses", ">rating\n(MVA)", ">load cut\noff (MW)", ">generation\ncut off (MW)",
+        "buses cut off",
+    )  # fmt: skip
     console.print()
     console.print(
         table("outages of one element", columns, listed,

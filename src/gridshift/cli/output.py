@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gridshift.study.text import real
+
 if TYPE_CHECKING:
     from rich.console import Console, Group
 
@@ -84,19 +86,6 @@ def text(value: object) -> str:
     if isinstance(value, float):
         return real(value)
     return str(value)
-
-
-def real(value: float) -> str:
-    """Three significant digits, in powers of ten outside 0.001 to 100,000."""
-    if not math.isfinite(value):
-        return "-"
-    if value == 0:
-        return "0"
-    size = abs(value)
-    if size < 1e-3 or size >= 1e5:
-        return f"{value:.2e}".replace("e-0", "e-").replace("e+0", "e")
-    value = float(f"{value:.3g}")  # before the digits are counted: 99.96 is 100
-    return f"{value:,.{max(0, 2 - math.floor(math.log10(abs(value))))}f}"
 
 
 @contextmanager

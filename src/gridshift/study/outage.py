@@ -19,6 +19,7 @@ from gridshift.study.metrics import mean_absolute_errors, summarise
 from gridshift.study.risk import (
     Risk,
     RiskCounter,
+    generation_cut_off,
     lost_supply_severity,
     risk_of,
     severity,
@@ -99,6 +100,12 @@ def _without_supply(setting: Setting, found: Assessment, clock: "Clock") -> dict
         "unsolved": 1.0,
     }
     at_risk = found.mw_cut_off
+    if found.status == RowStatus.ISLANDED:
+        network = setting.network
+        buses = np.array([network.bus_labels.index(label) for label in found.cut_off], np.int64)
+        row["mw_generation_cut_off"] = generation_cut_off(network, buses)
+        if at_risk <= 0:  # no load to lose
+            return row | {"severity": 0.0}
     if found.status != RowStatus.ISLANDED:
         loads = setting.drawn("holdout", outage_text(found.outage), setting.config.num_holdout)
         with clock("holdout"):

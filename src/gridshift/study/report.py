@@ -8,9 +8,9 @@ import jinja2
 
 from gridshift.study import figures
 from gridshift.study.outage import EXACT
-from gridshift.study.risk import LOST_SUPPLY
 from gridshift.study.screening import Screening
 from gridshift.study.store import Store
+from gridshift.study.text import real
 
 NUM_SHOWN = 25
 """Outages in the table; the others are one click away."""
@@ -42,8 +42,8 @@ def render(study: Screening) -> str:
         study=study,
         config=study.config,
         exact=study.config.method == EXACT,
-        lost=[(rank, row) for rank, row in rows if row.severity >= LOST_SUPPLY],
-        ranked=[(rank, row) for rank, row in rows if row.severity < LOST_SUPPLY],
+        lost=[(rank, row) for rank, row in rows if row.lost_supply or row.islanded],
+        ranked=[(rank, row) for rank, row in rows if not (row.lost_supply or row.islanded)],
         num_shown=NUM_SHOWN,
         tiles=_tiles(study),
         what=_what(study),
@@ -70,7 +70,7 @@ def _what(study: Screening) -> str:
 def _tiles(study: Screening) -> list[tuple[str, str, str]]:
     """(value, what it is, more about it) of the numbers on top of the page."""
     studied = [row for row in study.rows if row.num_scenarios > 0]
-    lost = sum(row.severity >= LOST_SUPPLY for row in study.rows)
+    lost = sum(row.lost_supply for row in study.rows)
     likely = sum(max(_or_0(row.any_voltage), _or_0(row.any_overload)) >= 0.5 for row in studied)
     errors = sorted(row.mae["overall"] for row in studied if math.isfinite(row.mae["overall"]))
     apart = f"{len(study.splitting):,} more split the grid" if study.splitting else "worst first"
@@ -100,14 +100,8 @@ def _or_0(value: float) -> float:
 
 
 def number(value: float | None) -> str:
-    """Three digits that read well: `0.123`, `2.4e-04`, `1,234`; a dash for no number."""
-    if value is None or not math.isfinite(value):
-        return "–"
-    if value == 0:
-        return "0"
-    if abs(value) < 0.01:
-        return f"{value:.1e}"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    """Three digits as on the terminal: `0.123`, `2.40e-4`, `1,230`; a dash for no number."""
+    return real(value, none="–")
 
 
 def percent(value: float | None) -> str:

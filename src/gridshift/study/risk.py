@@ -10,7 +10,7 @@ from gridshift.grid.equations import branch_loading
 from gridshift.grid.network import Network
 
 LOST_SUPPLY = 1e6
-"""Severity of an outage after which load is left without a solution, before the MW are added."""
+"""Severity of an outage after which load is left without supply, before the MW are added."""
 UNSOLVED_SCENARIO = 100.0
 """Severity of a scenario without a solution, in units of limits exceeded by their own size."""
 MARGIN = 1e-9
@@ -59,18 +59,18 @@ def limit_notes(network: Network) -> list[str]:
         which = "no bus has" if unlimited == network.num_buses else some
         notes.append(
             f"{network.name}: {which} voltage limits, so no violations are counted there; "
-            "give limits to count them"
+            "give limits (--v-min, --v-max) to count them"
         )
     unrated = int((~network.branch_rated).sum())
     if unrated == network.num_branches:
         notes.append(
             f"{network.name}: no branch has a rating, so there are no overload statistics; "
-            "give a default rating to get them"
+            "give a default rating (--rating, in MVA) to get them"
         )
     elif unrated:
         notes.append(
             f"{network.name}: {unrated} of {network.num_branches} branches have no rating; "
-            "their overloads are not counted"
+            "their overloads are not counted unless a default rating is given (--rating, in MVA)"
         )
     return notes
 
@@ -211,9 +211,16 @@ def severity(*, excess: float, unsolved: float) -> float:
 
 
 def lost_supply_severity(mw_at_risk: float) -> float:
-    """Severity of an outage that islands buses or has no nominal solution: above all others.
+    """Severity of an outage that cuts load off or has no nominal solution: above all others.
 
     These are ordered by the MW at risk: the demand cut off, or all demand times the share of
-    scenarios without a solution.
+    scenarios without a solution. An outage that cuts off buses without load has severity 0.
     """
     return LOST_SUPPLY + float(mw_at_risk)
+
+
+def generation_cut_off(network: Network, buses: Int) -> float:
+    """Scheduled generation at these buses, MW: generators, and what else injects there."""
+    at = np.isin(network.gen_bus, buses)
+    power = np.fmax(0, network.gen_p[at]).sum() + np.fmax(0, network.bus_fixed.real[buses]).sum()
+    return float(power * network.base_mva)

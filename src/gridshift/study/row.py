@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from gridshift.arrays import Real
+from gridshift.grid.powerflow import RowStatus
 from gridshift.study.metrics import QUANTITIES, summarise
+from gridshift.study.risk import LOST_SUPPLY
 
 NAN = float("nan")
 CERTIFIED = ("predicted", "repaired", "solved", "marked", "worst_mismatch")
@@ -33,6 +35,9 @@ class OutageRow:
     """Share of scenarios without a solution: of all ('newton'), else of context and hold-out."""
     cut_off: list[str] = field(default_factory=list)
     mw_cut_off: float = 0.0
+    """Nominal demand at the buses cut off."""
+    mw_generation_cut_off: float = 0.0
+    """Scheduled generation there."""
     num_scenarios: int = 0
     """Scenarios behind the limit statistics."""
     num_context: int = 0
@@ -46,7 +51,8 @@ class OutageRow:
     any_voltage: float = float("nan")
     any_overload: float = float("nan")
     shift: float = float("nan")
-    """Mean over buses of the distance of the mean voltage from the intact grid's nominal one."""
+    """Mean over buses of the distance of the mean complex voltage from the intact grid's nominal
+    one: mostly of angle."""
     worst_bus: str = ""
     """Bus with the largest expected violation; empty if there is none."""
     worst_bus_probability: float = float("nan")
@@ -82,6 +88,21 @@ class OutageRow:
     """(E,) expected loading beyond 1."""
     branch_loading: Real = field(default_factory=_nothing, repr=False)
     """(E,) mean loading."""
+
+    @property
+    def islanded(self) -> bool:
+        """Whether buses are cut off; nothing else is studied then."""
+        return self.status == RowStatus.ISLANDED.text
+
+    @property
+    def lost_supply(self) -> bool:
+        """Whether load is left without supply: ranked first, by the MW at risk."""
+        return self.severity >= LOST_SUPPLY
+
+    @property
+    def mw_at_risk(self) -> float:
+        """Demand cut off, or all demand times the share of scenarios without a solution, MW."""
+        return self.severity - LOST_SUPPLY if self.lost_supply else 0.0
 
     def stored(self) -> dict[str, Any]:
         """The row as plain values and arrays; `of_stored` makes it again."""

@@ -100,7 +100,7 @@ class Screening:
             "intact": self.intact,
             "notes": list(self.notes),
             "cost": self.cost,
-            "config": asdict(self.config),
+            "config": asdict(self.config) | {"workers": self.config.num_workers},
             "about": self.about,
             "report": None if self.report is None else str(self.report),
         }

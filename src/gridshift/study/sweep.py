@@ -32,7 +32,7 @@ from gridshift.grid.scenarios import sample_loads, stream
 from gridshift.study.ledger import ledger, training_seconds
 from gridshift.study.outage import EXACT, Setting, screen_outage
 from gridshift.study.provenance import Threads, about_this_run, surrogate_digest
-from gridshift.study.risk import Risk, limit_notes, risk_of, severity
+from gridshift.study.risk import Risk, generation_cut_off, limit_notes, risk_of, severity
 from gridshift.study.row import OutageRow
 from gridshift.study.screening import ScreenConfig, Screening
 from gridshift.study.store import Store, task_key
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from gridshift.adapt.methods import Method
     from gridshift.adapt.surrogate import Surrogate
 
-FORMAT = 1
+FORMAT = 2
 """Raised whenever stored rows change their meaning; older ones are then recomputed."""
 NUM_INTACT = 1000
 """Scenarios at most that are solved on the intact grid, to compare with."""
@@ -138,7 +138,7 @@ def screen(
 
 
 def rank(rows: Sequence[OutageRow]) -> list[OutageRow]:
-    """Rows by severity, the worst first; ties by the shift of the voltages, then by name."""
+    """Rows by severity, the worst first; ties by the complex voltage shift, then by name."""
 
     def order(row: OutageRow) -> tuple:
         labels = [label_order(label) for label in row.outage.split(",")]
@@ -188,12 +188,13 @@ def _set_apart(
             "outage": outage_text(outage),
             "cut_off": [network.bus_labels[b] for b in buses],
             "mw_cut_off": mw_at_buses(network, buses),
+            "mw_generation_cut_off": generation_cut_off(network, buses),
         }
         for outage, buses in zip(outages, cut_off, strict=True)
         if len(buses)
     ]
     whole = [i for i, buses in enumerate(cut_off) if not len(buses)]
-    splits.sort(key=lambda split: -split["mw_cut_off"])
+    splits.sort(key=lambda split: (-split["mw_cut_off"], -split["mw_generation_cut_off"]))
     return [outages[i] for i in whole], [cut_off[i] for i in whole], tuple(splits)
 
 
