@@ -107,7 +107,7 @@ def run(rounds: int, *, quick: bool) -> dict[str, Any]:
     found["n_minus_one"] = []
     for grid, most in outages.items():
         note(f"outages {grid}")
-        found["n_minus_one"].append(n_minus_one(grid, most=most, rounds=min(rounds, 5)).as_dict())
+        found["n_minus_one"].append(n_minus_one(grid, most=most, rounds=min(rounds, 3)).as_dict())
     found["set_up"] = []
     for grid in set_ups:
         note(f"set-up {grid}")

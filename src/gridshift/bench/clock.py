@@ -15,6 +15,8 @@ from statistics import median
 from typing import TypeVar
 
 Name = TypeVar("Name", bound=Hashable)
+LONG = 1.0
+"""Seconds from which compiling and cold caches are lost in the time of a call."""
 
 
 @contextmanager
@@ -60,20 +62,23 @@ def in_turns(
 ) -> dict[Name, Timing]:
     """Time several functions in turns; a round repeats each until `at_least` seconds are full.
 
-    Every function is called twice beforehand: once so that nothing is compiled in the rounds,
-    once to find how often to call it.
+    Every function is called beforehand, so that nothing is compiled in the rounds, and short ones
+    again, to find how often to call them.
     """
     calls = {}
     for name, run in runs.items():
-        run()
-        calls[name] = max(1, round(at_least / max(_timed(run, 1)[0], 1e-7)))
+        seconds = _timed(run, 1)[0]
+        if seconds < LONG:
+            seconds = _timed(run, 1)[0]
+        calls[name] = max(1, round(at_least / max(seconds, 1e-7)))
     times: dict[Name, list[tuple[float, float]]] = {name: [] for name in runs}
     collecting = gc.isenabled()
     gc.disable()
     try:
         for _ in range(rounds):
             for name, run in runs.items():
-                run()  # the caches belonged to another program
+                if calls[name] > 1:
+                    run()  # the caches belonged to another program
                 times[name].append(_timed(run, calls[name]))
     finally:
         if collecting:

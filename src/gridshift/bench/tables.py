@@ -8,12 +8,12 @@ Result = Mapping[str, Any]
 """A result as it is in JSON, so that tables can be made again from a file."""
 
 PHASES = {
-    "gather": "gather",
+    "gather": "gath.",
     "substitute": "subst.",
     "turn": "turn",
-    "mismatch": "mismatch",
-    "accelerate": "accel.",
-    "scatter": "scatter",
+    "mismatch": "mism.",
+    "accelerate": "acc.",
+    "scatter": "scat.",
     "newton": "Newton",
     "other": "other",
 }
@@ -118,8 +118,9 @@ def shares_table(found: Iterable[Result]) -> Table:
              *(round(100 * f["share"][phase]) for phase in PHASES), f["left_to_newton"])
             for f in with_phases
         ],
-        note="other: Python, calls, and memory traffic that the kernels alone don't show; "
-        "left: rows that chord steps leave to Newton",
+        note="gather demands, triangular substitution, turn voltages, mismatch, acceleration, "
+        "scatter results; other: Python, calls, and memory traffic that the kernels alone don't "
+        "show; left: rows that chord steps leave to Newton",
     )  # fmt: skip
 
 
@@ -182,14 +183,13 @@ def n_minus_one_table(found: Iterable[Result]) -> Table:
         columns=("grid", ">outages", ">gridshift", ">lightsim2grid", ">ratio", ">published",
                  ">solved"),
         rows=[
-            (_short(f) + (" (sample)" if f["sampled"] else ""),
-             f["num_outages"], f["ms_per_outage"],
+            (_short(f), f"{f['num_outages']:,}{'*' * f['sampled']}", f["ms_per_outage"],
              f["ratio_to_lightsim2grid"] and f["ratio_to_lightsim2grid"] * f["ms_per_outage"],
              f["ratio_to_lightsim2grid"], f["published_ms"],
              f"{f['num_solved']}/{max(f['peers_solved'].values(), default=0)}")
             for f in found
         ],
-        note="published: lightsim2grid's own figures, on a faster processor",
+        note="published: lightsim2grid's own figures, on a faster processor; *: a sample",
     )  # fmt: skip
 
 
@@ -206,6 +206,7 @@ def sweep_table(found: Iterable[Result], paper: tuple[float, int]) -> Table:
         f"scenarios, {first['num_solved']:,} solved",
         columns=("", ">wall (s)", ">CPU (s)", ">of it set-up (ms)"),
         rows=[*rows, (f"the paper, {paper[1]} cores", paper[0], None, None)],
+        note="the grid's plan is not in it, set-up of the topologies is; wall: fastest round",
     )
 
 
