@@ -40,7 +40,14 @@ def _section(command: Command, context: click.Context) -> list[str]:
         "\n".join(["| option | meaning |", "|---|---|", *options]),
         "\n".join(["```", *command.examples, "```"]),
         "\n".join(["| JSON key | meaning |", "|---|---|", *keys]),
+        *_columns(command),
     ]
+
+
+def _columns(command: Command) -> list[str]:
+    rows = [f"| `{name}` | {_cell(text)} |" for name, text in command.columns.items()]
+    head = "| column of `screening.parquet`, key of `outages` | meaning |"
+    return ["\n".join([head, "|---|---|", *rows])] if rows else []
 
 
 def _cell(text: str) -> str:

@@ -21,7 +21,8 @@ from click.testing import CliRunner, Result
 import gridshift as gs
 from gridshift.cli import main
 from gridshift.cli.group import Command, Group, one_line
-from gridshift.cli.output import plain, text
+from gridshift.cli.kernels import NOTICE, CompileTimes
+from gridshift.cli.output import plain, progress, text
 from gridshift.errors import GridshiftWarning
 
 ROOT = Path(__file__).parent.parent
@@ -119,7 +120,8 @@ def test_examples_run_and_json_has_the_documented_keys(name, folder, monkeypatch
     for example in command.examples:
         result = gridshift(*shlex.split(example)[1:])
         assert result.exit_code == 0, f"{example}: {result.output}"
-        assert all(line.startswith("Warning: ") for line in result.stderr.splitlines())
+        notices = ("Warning: ", "compiling", "training", "screening", "measuring")
+        assert all(line.startswith(notices) for line in result.stderr.splitlines())
         if "--json" in example:
             found |= set(json.loads(result.stdout))
         else:
@@ -139,6 +141,64 @@ def test_solve_counts_rows_by_status():
     assert found["num_rows"] == 20
     assert found["worst_mismatch"] < 1e-8
     assert found["us_per_row"] == pytest.approx(found["wall_s"] / 20 * 1e6)
+
+
+def test_compiling_is_told_once_and_timed(capsys):
+    times = CompileTimes()
+    for _ in range(2):
+        times.on_start(None)
+        times.on_start(None)  # a function that the first one calls
+        times.on_end(None)
+        times.on_end(None)
+    assert capsys.readouterr().err == f"{NOTICE}\n"
+    assert times.seconds > 0
+
+
+def test_warm_up_has_the_compiling_in_it():
+    found = payload("solve", "case14", "--scenarios", "5")
+    assert 0 <= found["compile_s"] <= found["warm_up_s"]
+
+
+def test_long_work_without_a_terminal_is_told_in_one_line(capsys):
+    with progress("training", 1000, unit="steps") as done:
+        assert capsys.readouterr().err == ""
+        done(0)
+        done(500)
+    assert capsys.readouterr().err == "training: 1,000 steps ...\n"
+
+
+def test_error_bars_say_what_they_belong_to(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    run_once("train", folder)
+    args = ("adapt", "case14", "--outage", "line:2", "--context", "40", "--test", "20",
+            "--error-bars", "0.9")  # fmt: skip
+    bars = payload(*args, "--surrogate", "base14")["error_bars"]
+    assert (bars["num_context"], bars["num_calibration"]) == (30, 10)
+    shown = " ".join(gridshift(*args, "--surrogate", "base14").stdout.split())
+    assert "fitted on 30 cases; 10 others set the widths" in shown
+    result = gridshift(*args, "--method", "newton")
+    assert "--error-bars is ignored" in result.stderr
+    assert "--quantile" not in result.stderr
+
+
+def test_outages_of_a_screening_have_the_documented_columns(tmp_path):
+    (tmp_path / "list.txt").write_text("line:33\nline:12\nline:9\n")
+    args = (
+        "screen", "case30", "--contingencies", str(tmp_path / "list.txt"), "--method", "newton",
+        "--scenarios", "5", "--holdout", "2", "--out", str(tmp_path / "out"),
+    )  # fmt: skip
+    found = payload(*args)
+    command = main.commands["screen"]
+    assert isinstance(command, Command)
+    stored = pyarrow.parquet.read_table(tmp_path / "out" / "screening.parquet").column_names
+    assert set(stored) == set(command.columns)
+    assert set(found["outages"][0]) < set(command.columns)
+    assert found["outages"][0]["severity"] == pytest.approx(1e6 + 3.5)
+    assert found["config"]["workers"] >= 1
+    shown = gridshift(*args).stdout
+    assert "3.5 MW" in shown
+    assert "loss of supply" in shown
+    assert "1.00e6" not in shown
 
 
 def test_the_same_seed_gives_the_same_rows_and_another_seed_others():

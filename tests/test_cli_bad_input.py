@@ -23,7 +23,7 @@ def refused(*args: str | Path) -> str:
     assert result.exit_code == 1, result.output
     assert isinstance(result.exception, SystemExit)
     assert result.stdout == ""
-    (line,) = result.stderr.splitlines()
+    (line,) = [line for line in result.stderr.splitlines() if not line.startswith("compiling")]
     assert line.startswith("Error: ")
     return line
 
@@ -166,8 +166,7 @@ def test_spread_at_which_most_rows_fail_shows_the_counts_before_it_refuses():
     result = gridshift("solve", "case14", "--spread", "30", "--scenarios", "20", "--json")
     assert result.exit_code == 1
     assert sum(json.loads(result.stdout)["status"].values()) == 20
-    assert result.stderr.startswith("Error: ")
-    assert len(result.stderr.splitlines()) == 1
+    assert result.stderr.splitlines()[-1].startswith("Error: ")
 
 
 @pytest.mark.parametrize("option", [("--spread", "-1"), ("--scenarios", "0")])
@@ -181,6 +180,12 @@ def test_surrogate_of_another_grid(base14):
         assert "case14" in line
         assert "case9" in line
         assert "gridshift train case9" in line
+
+
+def test_a_suggested_command_names_the_file_that_was_given(base14, tmp_path):
+    path = four_buses(tmp_path)
+    assert f"'gridshift train {path} --out DIR'" in refused("adapt", path, "--surrogate", base14)
+    assert f"'gridshift cases {path} --outages'" in refused("solve", path, "--outage", "line:77")
 
 
 def test_folder_without_a_surrogate(tmp_path):

@@ -25,7 +25,8 @@ quantile_option = click.option(
 )  # fmt: skip
 error_bars_option = click.option(
     "--error-bars", type=click.FloatRange(0, 1, min_open=True, max_open=True), metavar="LEVEL",
-    help="Conformal error bars that hold at this rate, for instance 0.9.",
+    help="Conformal error bars of the uncorrected prediction that hold at this rate, for instance "
+    "0.9; a quarter of the context sets them.",
 )  # fmt: skip
 target_option = click.option(
     "--target-mae", type=float, metavar="ERROR",
@@ -142,4 +143,8 @@ def print_assurance(console, found: Mapping[str, Any]) -> None:
             ">held",
         )  # fmt: skip
         console.print()
-        console.print(table("", columns, rows, note=f"{bars['num_calibration']} cases held out"))
+        note = (
+            f"of the prediction before any correction, fitted on {bars['num_context']:,} cases; "
+            f"{bars['num_calibration']:,} others set the widths"
+        )
+        console.print(table("", columns, rows, note=note))

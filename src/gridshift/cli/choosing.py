@@ -10,7 +10,7 @@ import click
 from gridshift.cli.folders import require_writable
 from gridshift.cli.grids import grid_argument, outage_option, seed_option, spread_option, usable
 from gridshift.cli.group import command
-from gridshift.cli.output import emit, progress, table
+from gridshift.cli.output import drawn_spread, emit, progress, table
 from gridshift.cli.surrogates import base_surrogate, surrogate_option
 
 if TYPE_CHECKING:
@@ -193,16 +193,16 @@ def _print(console, found: "Comparison") -> None:
     quantities = ("p_slack", "q_gen", "v", "theta_deg", "overall")
     rows = [(row.method, *(row.mae[q] for q in quantities)) for row in shown]
     title = f"{found.network.name} without {without}: mean errors on {found.num_test:,} fresh rows"
-    console.print(table(title, columns, rows))
+    console.print(table(title, columns, rows, note=drawn_spread(found.spread)))
 
     columns = (
-        "method", ">solves", ">data\n(s)", ">fit\n(s)", ">gradient\n(s)", ">1,000 rows\n(µs)",
+        "method", ">solves", ">data\n(s)", ">fit\n(s)", ">gradient\n(s)", ">per row\n(µs)",
         ">faster than exact\nfrom row",
     )  # fmt: skip
     rows = [
         (
             row.method, row.num_solves, row.data_s, row.fit_s, row.gradient_s,
-            round(1000 * row.us_per_row), _from_row(found, row),
+            row.us_per_row, _from_row(found, row),
         )
         for row in shown
     ]  # fmt: skip

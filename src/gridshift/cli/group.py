@@ -1,10 +1,12 @@
 """What surrounds every command: known problems, warnings, Ctrl-C, examples in the help."""
 
 import logging
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 import click
 
@@ -55,12 +57,27 @@ def our_warnings_only() -> Iterator[None]:
 class Command(click.Command):
     """A command with a `--json` option, the keys of that object, and examples that tests run."""
 
-    def __init__(self, *args, keys: Mapping[str, str], examples: Sequence[str] = (), **kwargs):
+    def __init__(self, *args, keys: Mapping[str, str], examples: Sequence[str] = (),
+                 columns: Mapping[str, str] | None = None, **kwargs):  # fmt: skip
         super().__init__(*args, **kwargs)
-        self.keys, self.examples = dict(keys), tuple(examples)
+        self.keys, self.examples, self.columns = dict(keys), tuple(examples), dict(columns or {})
         self.params.append(
             click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object.")
         )
+
+    def invoke(self, ctx: click.Context):
+        """Run; a message that suggests a command names a grid's file as the user gave it."""
+        try:
+            return super().invoke(ctx)
+        except GridshiftError as problem:
+            grid = str(ctx.params.get("grid") or ctx.params.get("case") or "")
+            if not Path(grid).suffix:
+                raise
+            pattern = rf"('gridshift (?:cases|solve|train)) {re.escape(Path(grid).stem)}(?=[ '])"
+            message = re.sub(pattern, lambda found: f"{found[1]} {grid}", str(problem))
+            if message == str(problem):
+                raise
+            raise GridshiftError(message) from problem
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         if self.examples:
@@ -70,9 +87,14 @@ class Command(click.Command):
         super().format_epilog(ctx, formatter)
 
 
-def command(*, keys: Mapping[str, str], examples: Sequence[str]) -> Callable[..., click.Command]:
-    """Decorator for a function that takes `as_json`; `keys` tells what each JSON key means."""
-    return click.command(cls=Command, keys=keys, examples=examples)
+def command(
+    *, keys: Mapping[str, str], examples: Sequence[str], columns: Mapping[str, str] | None = None
+) -> Callable[..., click.Command]:
+    """Decorator for a function that takes `as_json`.
+
+    `keys` tells what each JSON key means, `columns` what the columns of a table that it writes do.
+    """
+    return click.command(cls=Command, keys=keys, examples=examples, columns=columns)
 
 
 class Group(click.Group):

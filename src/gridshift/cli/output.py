@@ -88,14 +88,29 @@ def text(value: object) -> str:
     return str(value)
 
 
+def drawn_spread(spread: float) -> str:
+    """How the loads of test rows vary, in words: each row draws its own spread."""
+    from gridshift.grid.scenarios import NARROWEST
+
+    return f"each row's loads vary by a share drawn from {NARROWEST:g} to {spread:g}"
+
+
 @contextmanager
 def progress(description: str, total: int, *, unit: str) -> Iterator[Done]:
-    """A bar with rate and time left on standard error, if that is a terminal; else nothing.
+    """A bar with rate and time left on standard error, if that is a terminal; else one line.
 
     It appears with the first call, so that what is found in a cache shows none.
     """
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
-        yield lambda num, total=None: None
+        told = False
+
+        def say_once(num: int, total_now: int | None = None) -> None:
+            nonlocal told
+            if not told:
+                click.echo(f"{description}: {total_now or total:,} {unit} ...", err=True)
+            told = True
+
+        yield say_once
         return
     from rich.console import Console
     from rich.progress import (

@@ -19,12 +19,57 @@ from gridshift.cli.assuring import (
 from gridshift.cli.folders import require_writable
 from gridshift.cli.grids import grid_argument, seed_option, spread_option, usable
 from gridshift.cli.group import command
-from gridshift.cli.output import emit, progress, table, text
-from gridshift.cli.surrogates import Roster, base_surrogate, surrogate_option
+from gridshift.cli.output import drawn_spread, emit, progress, table, text
+from gridshift.cli.surrogates import Roster, base_surrogate, found_surrogate, surrogate_option
 
 if TYPE_CHECKING:
     from gridshift.grid.network import Network
     from gridshift.study.screening import ScreenConfig, Screening
+
+COLUMNS = {
+    "rank": "1 for the worst",
+    "outage": "elements out of service",
+    "status": "`solved`, `islanded`, another reason why there is no nominal solution, or `failed`",
+    "reason": "in words, if it isn't solved",
+    "severity": "expected sum of limit violations, each as a share of its limit (loading beyond 1; "
+    "distance outside the voltage band over its half width), plus 100 for a scenario without a "
+    "solution. From 1e6 on: loss of supply, 1e6 plus the MW at risk (demand cut off, or all demand "
+    "times `unsolved` where there is no nominal solution). 0 if buses without load are cut off",
+    "unsolved": "share of scenarios without a solution: of all for newton and with --certify, else "
+    "of context and hold-out",
+    "cut_off": "buses cut off",
+    "mw_cut_off": "nominal demand there, MW",
+    "mw_generation_cut_off": "scheduled generation there, MW",
+    "num_scenarios": "scenarios behind the limit statistics",
+    "num_context": "solved cases that the method was given",
+    "num_solves": "solves that this outage took, failed ones included",
+    "excess": "expected sum of limit violations over the scenarios with a solution",
+    "voltage_excess": "the part of voltages",
+    "overload_excess": "the part of overloads",
+    "any_voltage": "share of scenarios with a voltage outside limits",
+    "any_overload": "share of scenarios with an overload; null without ratings",
+    "shift": "complex voltage shift, p.u.: mean over buses of the distance of the mean complex "
+    "voltage from the intact grid's nominal one, mostly of angle; orders equal severities",
+    "worst_bus": "bus with the largest expected violation, empty if there is none",
+    "worst_bus_probability": "share of scenarios in which it is outside limits",
+    "worst_branch": "branch with the largest expected overload, empty if there is none",
+    "worst_branch_probability": "share of scenarios in which it is overloaded",
+    "mae": "errors on the hold-out, as in adapt",
+    "mismatch": "power balance of the hold-out's predictions, as in adapt",
+    "holdout_excess": "`excess` of the hold-out's exact solutions",
+    "holdout_excess_predicted": "the same from the predictions of these rows",
+    "certified": "with --certify or --quantile: scenarios `predicted`, `repaired`, `solved`, "
+    "`marked`; `worst_mismatch` of those counted, p.u.",
+    "cost": "s: `data_s` (context), `holdout_s`, `fit_s`, `predict_s`, `certify_s`, `risk_s`, "
+    "`wall_s`",
+    "bus_under": "parquet only, as those that follow: by bus, share of scenarios below the limit",
+    "bus_over": "by bus, share of scenarios above the limit",
+    "bus_violation": "by bus, expected distance outside the limits, p.u.",
+    "branch_overload_probability": "by branch, share of scenarios with a loading above 1",
+    "branch_overload": "by branch, expected loading beyond 1",
+    "branch_loading": "by branch, mean loading",
+}
+"""Of each outage: columns of screening.parquet, keys in JSON."""
 
 
 @command(
@@ -32,17 +77,27 @@ if TYPE_CHECKING:
         "grid": "name of the grid",
         "num_outages": "outages in the ranking",
         "method": "how the surrogate was adapted to each",
-        "outages": "list, the worst first: `outage`, `rank`, `status`, `severity`, `unsolved` "
-        "(share of scenarios), `any_voltage`, `any_overload` (probabilities), `mae`, `cost`, ...",
-        "splitting": "outages that cut buses off: `outage`, `cut_off`, `mw_cut_off`; not ranked",
-        "intact": "the same statistics of the intact grid, solved exactly",
+        "surrogate": "where it came from: `trained` now, `reused` from the cache, `given` by "
+        "--surrogate; null for newton",
+        "outages": "list, the worst first, with the keys of the next table up to `cost`",
+        "splitting": "with lines, trafos, all, n-2: outages that cut buses off, not ranked: "
+        "`outage`, `cut_off`, `mw_cut_off` (demand), `mw_generation_cut_off`; from a file they are "
+        "in `outages`",
+        "intact": "of the intact grid, solved exactly: `severity`, `unsolved`, `any_voltage`, "
+        "`any_overload`, `num_scenarios`",
         "notes": "what the study cannot say, and warnings met on the way",
-        "cost": "seconds and solves of the whole study",
-        "config": "everything that decides the results",
+        "cost": "of the whole study: seconds `train_s` (of the surrogate, be it now or long ago), "
+        "`sweep_s`, `wall_s`, and summed over outages `data_s`, `holdout_s`, `fit_s`, `predict_s`, "
+        "`certify_s`, `risk_s`, `outages_s`; `num_solves`, `num_predicted`; with --certify "
+        "`num_kept_as_predicted`, `num_repaired`, `num_solved`, `num_marked`; "
+        "`predict_us_per_row`, `exact_us_per_row`, `exact_instead_s`, `break_even_rows` (scenarios "
+        "per outage), `resumed` (outages found finished), `workers`",
+        "config": "everything that decides the results, and `workers`, the number used",
         "about": "versions, machine, threads, digests",
         "report": "the page written for people",
         "choice": "with --method auto: `method`, `reason`, and the `ledger` of what was measured",
     },
+    columns=COLUMNS,
     examples=[
         "gridshift screen case14 --surrogate base14 --context 50 --scenarios 200 --holdout 20 "
         "--out screened14",
@@ -112,16 +167,17 @@ def screen(
     network = usable(read_grid(grid), "").network
     folder = Path("results") / network.name if out is None else out
     require_writable(folder)
-    more = {}
+    more: dict[str, Any] = {}
     if method == AUTO:
         more["choice"] = _choice(config, network, surrogate, target_mae)
         config = replace(config, method=more["choice"]["method"])
-    result = _screened(config, network, surrogate, folder)
+    result, came_from = _screened(config, network, surrogate, folder)
+    more["surrogate"] = came_from
 
     def render(console) -> None:
-        if more:
+        if "choice" in more:
             print_choice(console, more["choice"])
-        _print(console, result, top)
+        _print(console, result, top, came_from)
 
     emit(result.to_json() | more, render, as_json=as_json)
 
@@ -148,36 +204,41 @@ def _choice(
 
 def _screened(
     config: "ScreenConfig", network: "Network", surrogate: Path | None, folder: Path
-) -> "Screening":
-    """The finished study; what the user got wrong is told before anything is trained."""
+) -> "tuple[Screening, str | None]":
+    """The finished study, and where its surrogate came from, if it has one.
+
+    What the user got wrong is told before anything is trained.
+    """
     from gridshift.adapt.methods import METHODS
     from gridshift.adapt.surrogate import SurrogateConfig
     from gridshift.grid.contingency import select_outages
     from gridshift.study.sweep import screen as study
 
     num_outages = len(select_outages(network, config.contingencies))
-    base = None
+    base = came_from = None
     if config.method in METHODS:
         wanted = SurrogateConfig(spread=config.spread)
         if transform := METHODS[config.method].transform:
             wanted = replace(wanted, transform=transform)
-        base = base_surrogate(network, surrogate, wanted)
+        base, came_from = found_surrogate(network, surrogate, wanted)
     with progress("screening", num_outages, unit="outages") as done:
         done(0)
-        return study(
+        result = study(
             config, network=network, surrogate=base, folder=folder,
             progress=lambda num, total, _: done(num, total),
         )  # fmt: skip
+    return result, came_from
 
 
-def _print(console, result: "Screening", top: int) -> None:
+def _print(console, result: "Screening", top: int, came_from: str | None) -> None:
     rated = any(row.any_overload == row.any_overload for row in result.rows)
     rows = []
     for rank, row in enumerate(result.rows[:top], 1):
         solved = row.status == "solved"
         place = (row.worst_branch or row.worst_bus) if solved else row.status.replace("_", " ")
         shares = [row.unsolved, row.any_voltage, *([row.any_overload] if rated else [])]
-        cells = (rank, row.outage, row.severity, *map(_percent, shares), place or None)
+        ranked_by = f"{row.mw_at_risk:,.1f} MW" if row.lost_supply else row.severity
+        cells = (rank, row.outage, ranked_by, *map(_percent, shares), place or None)
         rows.append((*cells, row.mae["overall"]))
     columns = (
         ">#", "outage", ">severity", ">unsolved\n(%)", ">voltage\n(%)",
@@ -192,9 +253,20 @@ def _print(console, result: "Screening", top: int) -> None:
     console.print(
         "shares of scenarios without a solution, with a voltage outside limits"
         + (", with an overload" if rated else "")
-        + "; error: mean over all outputs of the hold-out",
+        + f"; error: mean over all outputs of the hold-out; {drawn_spread(config.spread)}",
         style="dim",
     )
+    if any(row.lost_supply for row in result.rows[:top]):
+        console.print(
+            "MW instead of a severity: loss of supply, ranked first by the demand at risk "
+            "(severity 1e6 + MW in the files)",
+            style="dim",
+        )
+    if any(row.islanded and not row.lost_supply for row in result.rows):
+        console.print(
+            "islanded with severity 0: cuts buses off but no load; the rest is not studied",
+            style="dim",
+        )
     console.print(
         f"\nintact grid: severity {text(intact['severity'])}, unsolved "
         f"{_percent(intact['unsolved'])} %, voltage {_percent(intact['any_voltage'])} %"
@@ -208,9 +280,16 @@ def _print(console, result: "Screening", top: int) -> None:
         console.print(f"scenarios: {told}")
     for note in result.notes:
         console.print(f"note: {note}", style="dim")
-    trained = f"training {cost['train_s']:,.1f} s (once for this grid), " * bool(cost["train_s"])
+    seconds = f"{text(float(cost['train_s']))} s"
+    trained = {
+        "trained": f"training {seconds} (once for this grid), ",
+        "reused": f"surrogate reused (its training took {seconds}), ",
+        "given": f"surrogate given (its training took {seconds}), ",
+    }.get(came_from or "", "")
     found = f", {cost['resumed']:,.0f} outages found finished" * bool(cost["resumed"])
-    console.print(f"{trained}sweep {cost['sweep_s']:,.1f} s on {config.num_workers} workers{found}")
+    console.print(
+        f"{trained}sweep {text(float(cost['sweep_s']))} s on {config.num_workers} workers{found}"
+    )
     console.print(f"report: {result.report}", soft_wrap=True)
 
 
@@ -222,5 +301,9 @@ def _below(result: "Screening", top: int) -> str:
     more = len(result.rows) - top
     parts = [f"{more:,} more in the report"] if more > 0 else []
     if result.splitting:
-        parts.append(f"{len(result.splitting):,} outages split the grid and are listed there")
+        worst = result.splitting[0]["mw_cut_off"]
+        parts.append(
+            f"{len(result.splitting):,} outages split the grid, up to {worst:,.1f} MW cut off: not "
+            "ranked, listed in the report; name them in a file of contingencies to rank them first"
+        )
     return "; ".join(parts)

@@ -25,7 +25,7 @@ from gridshift.cli.assuring import (
 from gridshift.cli.folders import require_writable
 from gridshift.cli.grids import grid_argument, outage_option, seed_option, spread_option, usable
 from gridshift.cli.group import command
-from gridshift.cli.output import emit, progress, table
+from gridshift.cli.output import drawn_spread, emit, progress, table
 from gridshift.errors import GridshiftError
 
 if TYPE_CHECKING:
@@ -144,13 +144,28 @@ def base_surrogate(
     network: "Network", folder: Path | None, config: "SurrogateConfig"
 ) -> "Surrogate":
     """The surrogate in the folder, or the one of this configuration from the cache."""
+    return found_surrogate(network, folder, config)[0]
+
+
+def found_surrogate(
+    network: "Network", folder: Path | None, config: "SurrogateConfig"
+) -> "tuple[Surrogate, str]":
+    """The same, and where it came from: 'given', 'reused' or 'trained'."""
     from gridshift.adapt.cache import cached_surrogate
     from gridshift.adapt.surrogate import Surrogate
 
     if folder is not None:
-        return Surrogate.load(folder, network)
+        return Surrogate.load(folder, network), "given"
+    came_from = "reused"
+
+    def step(number: int, *_: object) -> None:
+        nonlocal came_from
+        came_from = "trained"
+        done(number)
+
     with progress("training", config.training.num_steps, unit="steps") as done:
-        return cached_surrogate(network, config, progress=lambda step, *_: done(step))
+        found = cached_surrogate(network, config, progress=step)
+    return found, came_from
 
 
 @command(
@@ -158,19 +173,23 @@ def base_surrogate(
         "grid": "name of the grid",
         "method": "how it was adapted",
         "outage": "elements out of service",
-        "num_context": "solved cases that the method was given",
+        "num_context": "solved cases that the method was given, for `mae` and `certified`",
         "num_solves": "solves that this took, failed ones included",
-        "num_test": "fresh rows that the errors are means over",
+        "num_test": "fresh rows that the errors are means over; each draws its spread from 0.05 to "
+        "--spread",
         "test_status": "number of test scenarios per status of their exact solve",
         "mae": "mean absolute errors: `overall` (all outputs, p.u. and rad), `p_slack`, `q_gen`, "
         "`v` (p.u.), `theta` (rad), `theta_deg`",
         "mismatch": "power balance of the predictions at the worst bus, p.u.: `median`, `p99`, "
         "`max` over rows",
         "cost": "`data_s`, `fit_s`, `gradient_s`, `predict_us_per_row`",
-        "certified": "with --certify or --quantile: `counts` (predicted, repaired, solved, "
-        "marked), `seconds`, `worst_mismatch`, `mae` of the rows returned",
-        "error_bars": "with --error-bars: `widths` and `coverage` on the test, per quantity: "
-        "`interval` (one entry), `band` (all at once)",
+        "certified": "with --certify or --quantile: `tol`, `quantile`, `counts` (`predicted`, "
+        "`repaired`, `solved`, `marked`), `seconds` (`predict`, `check`, `repair`, `solve`), "
+        "`worst_mismatch` (p.u.) and `mae` of the rows returned",
+        "error_bars": "with --error-bars: `level`; `num_context` (solved cases that the prediction "
+        "they belong to was fitted on: not those above, and nothing is corrected), "
+        "`num_calibration` (the other cases, that set the widths); `widths` (half) and `coverage` "
+        "on the test, per quantity: `interval` (one entry), `band` (all at once)",
         "choice": "with --method auto: `method`, `reason`, and the `ledger` of what was measured",
     },
     examples=[
@@ -241,9 +260,11 @@ def adapt(
             )
             more |= assured.to_json()
     else:
-        if quantile or error_bars is not None:
+        given = {"--quantile": bool(quantile), "--error-bars": error_bars is not None}
+        if ignored := [name for name, was in given.items() if was]:
+            verb = "is" if len(ignored) == 1 else "are"
             warnings.warn(
-                "--quantile and --error-bars are ignored: every row is solved exactly",
+                f"{' and '.join(ignored)} {verb} ignored: every row is solved exactly",
                 GridshiftWarning,
                 stacklevel=1,
             )
@@ -263,7 +284,8 @@ def adapt(
             ("all outputs (p.u. and rad)", mae["overall"]),
         ]
         title = f"{method} on {network.name} without {measured.outage or 'any outage'}"
-        console.print(table(title, (f"over {measured.num_test:,} fresh rows", ">mean error"), rows))
+        console.print(table(title, (f"over {measured.num_test:,} fresh rows", ">mean error"), rows,
+                            note=drawn_spread(spread)))  # fmt: skip
         rows = [
             ("worst-bus mismatch, median (p.u.)", mismatch["median"]),
             ("worst-bus mismatch, 99th percentile (p.u.)", mismatch["p99"]),

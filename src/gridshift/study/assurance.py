@@ -41,7 +41,10 @@ class MeasuredErrorBars:
     """Half widths of error bars, and how often they held on the test."""
 
     level: float
+    num_context: int
+    """Solved cases that the prediction they belong to was fitted on."""
     num_calibration: int
+    """Other solved cases, that the widths were set on."""
     widths: dict[str, dict[str, float]]
     """Per quantity: `interval` (one entry, mean over entries), `band` (all entries at once)."""
     coverage: dict[str, dict[str, float]]
@@ -128,6 +131,7 @@ def _measured_bars(
     )  # fmt: skip
     return MeasuredErrorBars(
         level=level,
+        num_context=len(part.x),
         num_calibration=count,
         widths=bars.widths(),
         coverage=bars.coverage(predictor.predict(test.x) - test.y),
