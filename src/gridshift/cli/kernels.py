@@ -35,11 +35,8 @@ class CompileTimes:
 @cache
 def watch_compiler() -> CompileTimes:
     """The times of this process from now on; the first compilation is told on standard error."""
-    from numba.core import event
+    from gridshift.grid.kernels.events import listen
 
     times = CompileTimes()
-    recorder = type("Recorder", (event.Listener,), {
-        "on_start": lambda self, e: times.on_start(e), "on_end": lambda self, e: times.on_end(e),
-    })()  # fmt: skip
-    event.register("numba:compile", recorder)
+    listen(times.on_start, times.on_end)
     return times
