@@ -38,6 +38,9 @@ Device = Literal["cpu", "gpu"]
 NEWTON_LANES = 8
 CHORD_STEPS = 12
 """Chord steps before a row goes to full Newton."""
+KEPT_STEPS, RENEWALS = 8, 2
+"""Steps of a topology's nominal point that keep their factors after the first `RENEWALS` ones; full
+Newton for those that need more."""
 PLAIN_STEPS = 12
 """Full Newton steps before damped ones take over. In 10,000 rows and 13,000 outages of up to eight
 branches, what undamped Newton found later than this was a low-voltage root or found by both."""
@@ -45,6 +48,9 @@ ACCELERATE_FROM = 3
 """Chord step from which Anderson's acceleration is on; the measurement is in docs/engine.md."""
 NEAR = 1e-2
 """Mismatch, p.u., below which Newton goes on from where the chord steps have led."""
+IMPLAUSIBLE_BELOW = 0.5
+"""Voltage magnitude, p.u., below which a root counts as a low-voltage one: past the nose of the
+voltage curve no operating grid sits there, and motors have stalled."""
 UNTRUSTED_GROWTH = 1e8
 """Multiplier in the elimination above which a topology is left to a pivoting factorisation."""
 LARGE_GRID = 1000
@@ -144,27 +150,41 @@ class Engine:
         """
         start = self.start if start is None else start
 
-        def run(which: Int, *, damped: bool) -> Topologies:
+        def run(
+            which: Int, *, damped: bool, renewals: int, max_steps: int, start: Real = start
+        ) -> Topologies:
             out = Topologies.empty(len(which), self.num_buses, self.plan, keep=keep)
             parts = [removed[t] for t in which]
             ptr = np.concatenate([[0], np.cumsum([len(p) for p in parts])]).astype(np.int64)
             branch = np.array([b for p in parts for b in p], np.int64)
             kernel = partial(
                 newton_topologies, self.newton_lanes, self.plan.program, self.plan.num_pv, ptr,
-                branch, self.nominal_power, start, self.set_point, damped, tol,
-                max_steps if damped else min(max_steps, PLAIN_STEPS), keep,
+                branch, self.nominal_power, start, self.set_point, damped, renewals, tol,
+                max_steps, keep,
             )  # fmt: skip
             self._newton(kernel, out, len(which), threads)
             return out
 
-        out = run(np.arange(len(removed)), damped=False)
-        failed = np.flatnonzero(~(out.worst <= tol))
-        if len(failed):
-            again = run(failed, damped=True)
-            saved = again.worst <= tol
+        kept = min(max_steps, KEPT_STEPS)
+        out = run(np.arange(len(removed)), damped=False, renewals=RENEWALS, max_steps=kept)
+        for damped, most in ((False, min(max_steps, PLAIN_STEPS)), (True, max_steps)):
+            failed = np.flatnonzero(~(out.worst <= tol))
+            if not len(failed):
+                break
+            again = run(failed, damped=damped, renewals=most, max_steps=most)
+            better = again.worst <= tol if damped else slice(None)
             for whole, part in zip(out, again, strict=True):
                 if len(whole):
-                    whole[failed[saved]] = part[saved]
+                    whole[failed[better]] = part[better]
+        # what the base case's point doesn't lead to, or leads to a low root, the source's may
+        odd = np.flatnonzero(~(out.worst <= tol) | (out.lowest < IMPLAUSIBLE_BELOW**2))
+        if len(odd):
+            again = run(odd, damped=False, renewals=max_steps, max_steps=max_steps,
+                        start=self.source_start)  # fmt: skip
+            better = (again.worst <= tol) & (again.lowest >= IMPLAUSIBLE_BELOW**2)
+            for whole, part in zip(out, again, strict=True):
+                if len(whole):
+                    whole[odd[better]] = part[better]
         return out
 
     def solve(

@@ -21,12 +21,12 @@ solution come to rest where no step helps, and would spend all their halvings th
 
 
 @compiled
-def newton(lanes, p, num_pv, set_point, damped, tol, max_steps, work):
+def newton(lanes, p, num_pv, set_point, damped, renewals, tol, max_steps, work):
     """Iterate all lanes of the workspace, whose admittance, power and voltage are filled.
 
     With `damped`, a step is halved in the lanes where it would not lower the sum of squared
     mismatches, and a lane ends where halving no longer helps. Leaves voltage, worst, steps, and the
-    growth of the last factorisation.
+    growth of the last factorisation. Factors are made anew in the first `renewals` steps.
     """
     w = width(lanes)
     for k in range(w):
@@ -40,8 +40,9 @@ def newton(lanes, p, num_pv, set_point, damped, tol, max_steps, work):
         if damped:
             squares(lanes, work.residual, work.before)
             copy(lanes, work.voltage, work.start)
-        jacobian(lanes, p, work.admittance, work.voltage, work.factors)
-        factorise(lanes, p, work.factors, work.growth)
+        if step < renewals:
+            jacobian(lanes, p, work.admittance, work.voltage, work.factors)
+            factorise(lanes, p, work.factors, work.growth)
         substitute(lanes, p, work.lower, work.diagonal, work.upper, work.residual)
         if damped:
             copy(lanes, work.residual, work.step)
@@ -112,8 +113,8 @@ def squares(lanes, residual, out):
 
 @compiled
 def newton_topologies(
-    lanes, p, num_pv, removed_ptr, removed, power, start, set_point, damped, tol, max_steps,
-    keep, work, out, first_block, last_block,
+    lanes, p, num_pv, removed_ptr, removed, power, start, set_point, damped, renewals, tol,
+    max_steps, keep, work, out, first_block, last_block,
 ):  # fmt: skip
     """The nominal point of many topologies, W at a time; `keep` their factors as well."""
     w = width(lanes)
@@ -129,7 +130,7 @@ def newton_topologies(
         for q in range(len(power)):
             store(work.power, q * w, fill(lanes, element(power, q)))
             store(work.voltage, q * w, fill(lanes, element(start, q)))
-        newton(lanes, p, num_pv, set_point, damped, tol, max_steps, work)
+        newton(lanes, p, num_pv, set_point, damped, renewals, tol, max_steps, work)
         for k in range(count):
             out.worst[first + k] = work.worst[k]
             out.steps[first + k] = work.steps[k]
@@ -224,7 +225,7 @@ def newton_rows(
                 at = load_bus[j] * 2 * w + k
                 work.power[at] -= load_p[row, j]
                 work.power[at + w] -= load_q[row, j]
-        newton(lanes, p, num_pv, set_point, damped, tol, max_steps, work)
+        newton(lanes, p, num_pv, set_point, damped, max_steps, tol, max_steps, work)
         for k in range(count):
             row = rows[first + k]
             out.worst[row] = work.worst[k]
