@@ -1,5 +1,6 @@
 """What a batch solve promises, against a dense textbook Newton."""
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gridshift.errors import NotConvergedError, ScenarioError
+from gridshift.errors import GridshiftError, NotConvergedError, ScenarioError
 from gridshift.grid.engine import Engine
 from gridshift.grid.equations import branch_loading, branch_powers
 from gridshift.grid.network import BusKind
@@ -185,17 +186,12 @@ def test_an_islanding_outage_is_islanded_and_says_which_buses(case30):
 
 
 def test_a_low_voltage_root_is_implausible_not_solved():
-    # A line of reactance 0.1 feeds 2.4 p.u.: roots at 0.87 and 0.49 per unit of voltage squared
-    # balance only near the nose; starting low leads to the low one.
+    # A line of reactance x feeds P: v^2 = (1 ± sqrt(1 - 4 x^2 P^2)) / 2, so v is 0.9987 or 0.05,
+    # and a start near the low root leads there.
     network = make_network(
         [BusKind.SLACK, BusKind.PQ], [(0, 1, branch_two_port(0.0, 0.1))], [(1, 0.5 + 0.0j)]
     )
     low = np.array([1.0, 0.05 * np.exp(-1.5j)])
-    found = Engine(network).prepare([()], start=low.view(float))[0]
-    assert found.solved()
-    assert found.lowest < 0.25
-    from dataclasses import replace
-
     stuck = nominal(replace(network, v_start=low))
     assert stuck.counts() == {"solved": 0, "implausible": 1}
 
@@ -272,8 +268,67 @@ def test_a_topology_whose_pivots_vanish_goes_to_the_pivoting_factorisation():
 
 
 def test_demands_of_the_wrong_shape_are_refused(case30):
-    with pytest.raises(ScenarioError, match=r"needs \(rows, 20\)"):
+    with pytest.raises(ScenarioError, match=r"needs real numbers \(rows, 20\)"):
         solve(case30, Injections(load_p=np.ones((3, 19)), load_q=np.ones((3, 19))))
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"tol": 0.0},
+        {"tol": float("inf")},
+        {"tol": float("nan")},
+        {"threads": 0},
+        {"threads": 2.5},
+        {"max_iterations": 0},
+        {"device": "tpu"},
+    ],
+)
+def test_settings_that_mean_nothing_are_refused(case30, setting):
+    with pytest.raises(GridshiftError, match=r"give a|choose one"):
+        solve(case30, nominal_loads(case30), **setting)
+
+
+def test_demands_may_be_lists_but_not_complex(case30):
+    one = nominal_loads(case30)
+    same = Injections(load_p=one.load_p.tolist(), load_q=one.load_q.tolist())
+    assert np.array_equal(solve(case30, same).voltage, solve(case30, one).voltage)
+    with pytest.raises(ScenarioError, match="real numbers"):
+        solve(case30, Injections(load_p=one.load_power, load_q=one.load_q))
+
+
+def test_no_rows_give_no_rows(case30):
+    empty = nominal_loads(case30).rows(slice(0))
+    solution = solve(case30, empty, powers=True, loading=True)
+    assert solution.powers.shape == (0, case30.num_branches, 4)
+    assert solution.counts() == {"solved": 0}
+
+
+def test_numbers_replaced_in_an_outage_are_what_is_solved(case30):
+    outage = case30.without(["line:9"])
+    changed = replace(outage, gen_p=outage.gen_p * 1.5, bus_shunt=outage.bus_shunt * 0)
+    intact = replace(case30, gen_p=case30.gen_p * 1.5, bus_shunt=case30.bus_shunt * 0)
+    found = solve(changed, nominal_loads(changed)).voltage
+    expected = solve(intact.without(["line:9"]), nominal_loads(changed)).voltage
+    assert np.abs(found - expected).max() < 1e-7
+    assert np.abs(found - solve(outage, nominal_loads(outage)).voltage).max() > 1e-4
+
+
+def test_an_outage_that_the_base_point_leads_astray_is_tried_from_the_sources_start():
+    network = make_network(
+        [BusKind.SLACK, BusKind.PQ, BusKind.PQ],
+        [
+            (0, 1, branch_two_port(0.0, 0.1)),
+            (1, 2, branch_two_port(0.0, 0.1)),
+            (0, 2, branch_two_port(0.0, 0.1)),
+        ],
+        [(1, 0.3 + 0.1j), (2, 0.2 + 0.1j)],
+    )
+    engine = Engine(network)
+    astray = np.array([1.0, 0.02 * np.exp(-1.5j), 0.02 * np.exp(-1.5j)]).view(float)
+    found = engine.nominal([(1,)], start=astray)
+    assert found.worst[0] <= TOL
+    assert found.lowest[0] > 0.8
 
 
 def test_nominal_rows_take_no_step(case118):

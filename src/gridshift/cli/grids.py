@@ -18,7 +18,9 @@ grid_argument = click.argument("grid", metavar="GRID")
 outage_option = click.option(
     "--outage", default="", metavar="A,B", help="Elements out of service, for instance line:9."
 )
-seed_option = click.option("--seed", default=0, show_default=True, help="Root random seed.")
+seed_option = click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Root random seed."
+)
 spread_option = click.option(
     "--spread", default=0.2, show_default=True, help="Loads vary by plus or minus this share."
 )

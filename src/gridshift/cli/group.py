@@ -111,6 +111,8 @@ class Group(click.Group):
             raise KnownProblem(str(problem)) from problem
         except KeyboardInterrupt:
             raise Interrupted("interrupted") from None
+        except MemoryError as problem:
+            raise KnownProblem(f"not enough memory; ask for fewer rows ({problem})") from problem
         except BrokenPipeError:
             raise
         except OSError as problem:

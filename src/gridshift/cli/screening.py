@@ -133,7 +133,13 @@ COLUMNS = {
 @click.option("--v-max", type=float, help="Upper voltage limit of every bus, p.u.")
 @click.option("--rating", type=float, help="Rating where the grid gives none, MVA at 1 p.u.")
 @click.option("--workers", type=int, help="Outages studied at once.  [default: all cores]")
-@click.option("--top", default=15, show_default=True, help="Outages to show; the files have all.")
+@click.option(
+    "--top",
+    type=click.IntRange(min=1),
+    default=15,
+    show_default=True,
+    help="Outages to show; the files have all.",
+)
 @surrogate_option
 @certify_option
 @quantile_option

@@ -101,10 +101,16 @@ class Network:
     def num_branches(self) -> int:
         return len(self.branch_from)
 
-    @property
+    @cached_property
     def root(self) -> "Network":
-        """The network as read, whose sparsity pattern serves every outage."""
-        return self if self.base is None else self.base
+        """The network as read, whose sparsity pattern serves every outage.
+
+        An outage of it in which numbers were replaced as well stands for itself.
+        """
+        base = self.base
+        if base is None or any(getattr(self, n) is not getattr(base, n) for n in _SHARED):
+            return self
+        return base
 
     @cached_property
     def slack(self) -> Int:
@@ -164,6 +170,11 @@ class Network:
         Raises:
             OutageError: an element is unknown or already out of service.
         """
+        if isinstance(outage, str):
+            raise OutageError(
+                f"give the elements of an outage as a list, not as text: [{outage!r}]"
+            )
+        outage = tuple(dict.fromkeys(outage))
         unknown = [label for label in outage if label not in self.elements]
         if unknown:
             raise OutageError(
@@ -215,3 +226,10 @@ class Network:
             ).encode()
         )
         return state.hexdigest()
+
+
+_SHARED = (
+    "bus_kind", "bus_shunt", "bus_fixed", "bus_v_set", "v_start", "load_bus", "load_power",
+    "gen_bus", "gen_p", "branch_from", "branch_to", "branch_y", "branch_rating",
+)  # fmt: skip
+"""What an outage has in common with the network it is an outage of: what solving depends on."""

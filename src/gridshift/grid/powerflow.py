@@ -3,21 +3,18 @@
 import weakref
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from typing import get_args
 
 import numpy as np
 
 from gridshift.arrays import Bool, Complex, Int, Real
 from gridshift.errors import GridshiftError, NotConvergedError, ScenarioError
-from gridshift.grid.engine import Device, Engine, Topology
+from gridshift.grid.engine import IMPLAUSIBLE_BELOW, Device, Engine, Topology
 from gridshift.grid.equations import branch_loading, branch_powers
 from gridshift.grid.kernels.graph import unreachable
 from gridshift.grid.network import BusKind, Network
 from gridshift.grid.pivoting import pivoting_newton
 from gridshift.grid.scenarios import Injections, nominal_loads
-
-IMPLAUSIBLE_BELOW = 0.5
-"""Voltage magnitude, p.u., below which a root counts as a low-voltage one: past the nose of the
-voltage curve no operating grid sits there, and motors have stalled."""
 
 
 class RowStatus(IntEnum):
@@ -108,12 +105,11 @@ def solve(
         device: where the chord steps run, 'cpu' or 'gpu' (CUDA).
 
     Raises:
-        GridshiftError: a GPU is asked for and there is none.
+        GridshiftError: a setting that means nothing, or a GPU that isn't there.
         ScenarioError: arrays whose shape does not fit the network.
     """
     load_p, load_q = all_demands(network, injections)
-    if device == "gpu":
-        _require_gpu()
+    _check_settings(tol, max_iterations, threads, device)
     islanded = all_islanded(network, len(load_p))
     if islanded is not None:
         return islanded
@@ -129,11 +125,23 @@ def solve(
         status=_statuses(rows.worst, rows.lowest, rows.growth, tol),
         iterations=rows.steps,
         mismatch=rows.worst,
-        powers=rows.powers.reshape(len(load_p), -1, 4) if powers else None,
+        powers=rows.powers.reshape(len(load_p), network.num_branches, 4) if powers else None,
         loading=rows.loading if loading else None,
     )
     without_flows = np.flatnonzero(rows.growth) if device == "cpu" else np.arange(len(load_p))
     return _finish(solution, injections, without_flows, topology, tol, max_iterations)
+
+
+def _check_settings(tol: float, max_iterations: int, threads: int, device: str) -> None:
+    if not (np.isfinite(tol) and tol > 0):
+        raise GridshiftError(f"tolerance {tol}; give a positive number, for instance 1e-8")
+    for name, number in (("max_iterations", max_iterations), ("threads", threads)):
+        if number != int(number) or number < 1:
+            raise GridshiftError(f"{name} is {number}; give a whole number of at least 1")
+    if device not in get_args(Device):
+        raise GridshiftError(f"no device {device!r}; choose one of {', '.join(get_args(Device))}")
+    if device == "gpu":
+        _require_gpu()
 
 
 def _require_gpu() -> None:
@@ -187,7 +195,7 @@ def _prepare_with_pivoting(network: Network, engine: Engine, failed: Topology) -
     if not found.worst <= 1e-10:
         return failed
     topology = engine.prepare([lacking(network)], start=found.voltage.view(np.float64))[0]
-    if network.base is None:
+    if network.root is network:
         engine.base = topology
     return topology
 
@@ -197,7 +205,7 @@ _TOPOLOGIES: "weakref.WeakKeyDictionary[Network, Topology]" = weakref.WeakKeyDic
 
 def lacking(network: Network) -> tuple[int, ...]:
     """Branches that this network lacks and its root has."""
-    if network.base is None:
+    if network.root is network:
         return ()
     return tuple(
         np.flatnonzero(network.root.branch_in_service & ~network.branch_in_service).tolist()
@@ -210,16 +218,16 @@ def all_demands(network: Network, injections: Injections) -> tuple[Real, Real]:
     Raises:
         ScenarioError: arrays whose shape does not fit the network.
     """
-    expected = (len(injections.load_p), network.num_loads)
-    for name, demand in (("load_p", injections.load_p), ("load_q", injections.load_q)):
-        if demand.shape != expected:
+    demands = np.asarray(injections.load_p), np.asarray(injections.load_q)
+    expected = (len(demands[0]) if demands[0].ndim else 0, network.num_loads)
+    for name, demand in zip(("load_p", "load_q"), demands, strict=True):
+        if demand.shape != expected or np.iscomplexobj(demand):
             raise ScenarioError(
-                f"{name} has shape {demand.shape}; {network.name} needs (rows, {network.num_loads})"
+                f"{name} has shape {demand.shape} and type {demand.dtype}; {network.name} needs "
+                f"real numbers (rows, {network.num_loads})"
             )
-    return (
-        np.ascontiguousarray(injections.load_p, np.float64),
-        np.ascontiguousarray(injections.load_q, np.float64),
-    )
+    load_p, load_q = (np.ascontiguousarray(demand, np.float64) for demand in demands)
+    return load_p, load_q
 
 
 def all_islanded(network: Network, rows: int) -> BatchSolution | None:

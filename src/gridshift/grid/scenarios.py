@@ -2,7 +2,7 @@
 
 import hashlib
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -82,8 +82,10 @@ def sample_loads(
         raise ScenarioError(
             f"spread {spread} must be a finite number of at least 0, for instance 0.2"
         )
-    if num_rows < 1:
-        raise ScenarioError(f"{num_rows} scenarios asked for; at least 1 is needed")
+    if num_rows != int(num_rows) or num_rows < 1:
+        raise ScenarioError(f"{num_rows} scenarios asked for; give a whole number of at least 1")
+    if regime not in get_args(Spread):
+        raise ScenarioError(f"no spread {regime!r}; choose one of {', '.join(get_args(Spread))}")
     width = np.full(num_rows, float(spread))
     drawn = rng.uniform(min(NARROWEST, spread), spread, num_rows)
     if regime == "drawn":
