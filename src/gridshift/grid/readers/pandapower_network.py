@@ -68,7 +68,7 @@ def network_from_pandapower(net, *, name: str, origin: str, source: str = "") ->
         gen_labels=tuple(grid.gen_label),
         gen_bus=number[grid.gen_bus],
         gen_p=grid.gen_p,
-        branch_labels=(*branch_labels(grid), *[""] * num_ties),
+        branch_labels=(*_switchable(branch_labels(grid)), *[""] * num_ties),
         branch_from=number[branch.start],
         branch_to=number[branch.end],
         branch_y=branch.y,
@@ -89,6 +89,15 @@ def branch_labels(grid: Assembled) -> list[str]:
         # A three-winding transformer has a row in each of three blocks: high, middle, low side.
         labels += [f"{kind}:{i}" for i in index] * ((last - first) // len(index))
     return labels
+
+
+def _switchable(labels: list[str]) -> list[str]:
+    """Labels of elements that an outage may name, empty for the others.
+
+    An extended ward is a branch, a shunt and injections; switching off its branch alone would be
+    another outage than the one that the name promises.
+    """
+    return ["" if label.startswith("xward:") else label for label in labels]
 
 
 def _no_impedance(grid: Assembled) -> list[str]:
