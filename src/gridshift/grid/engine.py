@@ -8,11 +8,12 @@ once, everything that depends on the topology once per topology.
 
 import os
 import weakref
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -259,19 +260,30 @@ class Engine:
         return NewtonWork.new(NEWTON_LANES, self.plan, self.num_buses)
 
     def _share(self, kernel, out, blocks: int, threads: int, spare: list, new: Callable) -> None:
-        """Run a kernel over all blocks, in pieces on several threads if asked for."""
+        """Run a kernel over all blocks, which threads share: the caller and `threads - 1` others.
 
-        def run(piece: tuple[int, int]) -> None:
-            work = spare.pop() if spare else new()
-            kernel(work, out, *piece)
-            spare.append(work)
+        Each takes a piece and comes back for the next; a piece is long against handing it over.
+        """
+        each = min(8, max(1, blocks // (16 * threads)))
+        size = max(1, -(-blocks // (each * threads)))
+        pieces = deque((b, min(b + size, blocks)) for b in range(0, blocks, size))
 
-        if threads <= 1 or blocks <= 1:
-            return run((0, blocks))
-        size = max(1, blocks // (8 * threads))
-        pieces = [(b, min(b + size, blocks)) for b in range(0, blocks, size)]
-        list(_pool(threads).map(run, pieces))
-        return None
+        def work_off() -> None:
+            work = None
+            while piece := _taken(pieces):
+                work = work or _taken(spare) or new()
+                kernel(work, out, *piece)
+            if work:
+                spare.append(work)
+
+        helpers = min(threads, len(pieces)) - 1
+        others = [_pool(threads).submit(work_off) for _ in range(helpers)] if helpers > 0 else []
+        try:
+            work_off()
+        finally:
+            pieces.clear()  # after an interrupt nobody takes another one
+            for other in others:
+                other.result()
 
     def _branches(self, removed: tuple[int, ...]) -> Branches:
         y = interleaved(self.branch_y).reshape(-1, 8)
@@ -295,6 +307,14 @@ class Engine:
 
 
 _ENGINES: "weakref.WeakKeyDictionary[Network, Engine]" = weakref.WeakKeyDictionary()
+
+
+def _taken(items: Any) -> Any:
+    """The last item, removed; None if there is none. Another thread can't come between."""
+    try:
+        return items.pop()
+    except IndexError:
+        return None
 
 
 @cache
