@@ -40,7 +40,9 @@ from gridshift.bench.tables import (
     set_up_table,
     shares_table,
     sweep_table,
+    threads_table,
 )
+from gridshift.bench.threads import scaling
 from gridshift.cli.output import plain, table
 
 RESULTS = Path(__file__).parent / "results" / "solve.json"
@@ -63,6 +65,8 @@ SOLVES = [
 OUTAGES = {"case118": None, "case300": None, "case1354pegase": None, "case2869pegase": None,
            "case9241pegase": 128}  # fmt: skip
 """Single outages: all, or about so many."""
+SCALED = [("case118", 400), ("case118", 4000), ("case300", 4000), ("case1354pegase", 400),
+          ("case2869pegase", 400)]  # fmt: skip
 SET_UPS = ["case30", "case118", "case300", "case1354pegase", "case2869pegase", "case9241pegase"]
 
 
@@ -102,6 +106,11 @@ def run(rounds: int, *, quick: bool) -> dict[str, Any]:
             note(f"choices {grid}")
             undone = undo_choices(grid, num_rows=num_rows, rounds=rounds)
             found["choices"].append(asdict(undone))
+    note("threads")
+    found["threads"] = [
+        asdict(scaling(grid, num_rows=num_rows))
+        for grid, num_rows in SCALED[: 1 if quick else None]
+    ]
     note("sweep")
     found["sweep"] = [asdict(sweep_lines(threads=n, rounds=rounds)) for n in (1, 2)]
     found["n_minus_one"] = []
@@ -137,6 +146,7 @@ def tables(found: dict[str, Any]) -> list[Table]:
         shares_table(found["solve"]),
         rates_table(found["solve"], found["machine"]),
         choices_table(found["choices"]),
+        threads_table(found["threads"]),
         sweep_table(found["sweep"], (PAPER_SECONDS, PAPER_CORES)),
         n_minus_one_table(found["n_minus_one"]),
         set_up_table(found["set_up"], found["start_up"]),

@@ -12,6 +12,7 @@ from gridshift.bench.peers import PEERS
 from gridshift.bench.phases import chord_phases
 from gridshift.bench.solve import compare
 from gridshift.bench.tables import peers_table, ratios_table
+from gridshift.bench.threads import scaling
 from gridshift.cli.output import plain
 from gridshift.grid.engine import Engine
 from gridshift.grid.powerflow import topology_of
@@ -119,3 +120,9 @@ def test_a_case_with_an_outage_has_it_in_both_of_its_forms():
     assert not case.net.line.in_service[9]
     assert not case.network.branch_in_service[9]
     assert np.abs(case.start[case.bus_rows] - case.nominal).max() == 0
+
+
+def test_scaling_times_every_number_of_threads():
+    found = scaling("case14", num_rows=70, threads=(1, 2, 3), rounds=1)
+    assert list(found.seconds) == [1, 2, 3]
+    assert all(0 < seconds < 60 for seconds in found.seconds.values())

@@ -176,6 +176,21 @@ def instruction_sets_table(found: Mapping[str, Result]) -> Table:
     )
 
 
+def threads_table(found: Sequence[Result]) -> Table:
+    """Wall time of a batch with one thread and more."""
+    numbers = list(found[0]["seconds"])
+    return Table(
+        title="wall time of a batch, ms",
+        columns=("grid", ">rows", *(f">threads: {n}" for n in numbers), ">speed-up"),
+        rows=[
+            (_short(f), f["num_rows"], *(1e3 * f["seconds"][n] for n in numbers),
+             f["seconds"][numbers[0]] / f["seconds"][numbers[-1]])
+            for f in found
+        ],
+        note="fastest round; reading and writing memory is shared",
+    )  # fmt: skip
+
+
 def n_minus_one_table(found: Iterable[Result]) -> Table:
     """One scenario on all outages, beside lightsim2grid here and as published."""
     return Table(
