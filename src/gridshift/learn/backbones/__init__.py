@@ -5,6 +5,7 @@ inverse transform folds into it and costs nothing at prediction time.
 """
 
 from gridshift.learn.backbones.mlp import MlpConfig
+from gridshift.learn.backbones.transformer import TransformerConfig
 
-BACKBONES = {"mlp": MlpConfig}
+BACKBONES = {"mlp": MlpConfig, "transformer": TransformerConfig}
 """Name to the configuration class; `BACKBONES['mlp']().build(num_inputs, num_outputs)`."""
