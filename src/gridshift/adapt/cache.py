@@ -1,4 +1,4 @@
-"""Trained surrogates kept between runs, one folder for each grid and configuration."""
+"""What was trained is kept between runs, one folder for each grid and configuration."""
 
 import hashlib
 import importlib.metadata
@@ -6,14 +6,21 @@ import json
 import os
 import sys
 import warnings
+import zipfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from gridshift.adapt.surrogate import Surrogate, SurrogateConfig, train
 from gridshift.adapt.surrogate_config import describe_config
 from gridshift.errors import GridshiftWarning, StorageError
 from gridshift.grid.network import Network
 from gridshift.learn.training import Progress
+
+Arrays = Mapping[str, NDArray[Any]]
 
 
 def cache_folder() -> Path:
@@ -39,7 +46,8 @@ def cached_surrogate(
     """The surrogate of the intact grid for this configuration, trained only if it isn't there yet.
 
     What is kept belongs to every number of the grid, to the configuration and to the version of
-    gridshift; a damaged folder is replaced.
+    gridshift; a damaged folder is replaced. A training that was cut off goes on where its last
+    checkpoint left it.
 
     Args:
         network: the grid or an outage of it.
@@ -51,23 +59,75 @@ def cached_surrogate(
         GridshiftWarning: the cache can't be written, so the next run trains again.
     """
     config = config or SurrogateConfig()
-    folder = cache_folder() / "surrogates" / f"{network.name}-{_key(network, config)}"
+    folder = _folder("surrogates", network, describe_config(config))
     try:
         return Surrogate.load(folder, network)
     except StorageError:
+        pass
+    checkpoint = folder / "training.checkpoint"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        surrogate = train(network.root, config, progress=progress, checkpoint=checkpoint, **solver)
+    except (OSError, StorageError):
+        # a cache that can't be written, or a checkpoint that can't be read, costs time, no more
         surrogate = train(network.root, config, progress=progress, **solver)
     try:
         surrogate.save(folder)
-    except StorageError as problem:
-        warnings.warn(
-            f"{problem}; the next run trains again unless GRIDSHIFT_CACHE names a folder that "
-            "can be written",
-            GridshiftWarning,
-            stacklevel=2,
-        )
+        checkpoint.unlink(missing_ok=True)
+    except (OSError, StorageError) as problem:
+        _warn(problem)
     return surrogate
 
 
-def _key(network: Network, config: SurrogateConfig) -> str:
-    parts = (network.root.digest, describe_config(config), importlib.metadata.version("gridshift"))
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+def cached_arrays(
+    kind: str,
+    network: Network,
+    config: Mapping[str, Any],
+    make: Callable[[], tuple[Arrays, dict[str, Any]]],
+) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    """Arrays of a trained model and the record of its training, made only if they aren't there yet.
+
+    Args:
+        kind: name of the model; one folder of the cache holds all of a kind.
+        network: the grid or an outage of it.
+        config: everything else that the result depends on, as plain JSON values.
+        make: trains the model: its arrays by name, and a record of plain JSON values.
+
+    Warns:
+        GridshiftWarning: the cache can't be written, so the next run trains again.
+    """
+    path = _folder(kind, network, config).with_suffix(".npz")
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        record = json.loads(str(arrays.pop("record")))
+    except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile):
+        arrays, record = make()
+        _write_arrays(path, arrays, record)
+    return dict(arrays), record
+
+
+def _write_arrays(path: Path, arrays: Arrays, record: dict[str, Any]) -> None:
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with part.open("wb") as file:
+            np.savez(file, record=np.array(json.dumps(record)), **arrays)  # type: ignore[arg-type]
+        os.replace(part, path)
+    except OSError as problem:
+        _warn(StorageError(f"cannot write {path}: {problem.strerror}"))
+
+
+def _warn(problem: Exception) -> None:
+    warnings.warn(
+        f"{problem}; the next run trains again unless GRIDSHIFT_CACHE names a folder that "
+        "can be written",
+        GridshiftWarning,
+        stacklevel=3,
+    )
+
+
+def _folder(kind: str, network: Network, config: Mapping[str, Any]) -> Path:
+    parts = (network.root.digest, config, importlib.metadata.version("gridshift"))
+    key = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+    return cache_folder() / kind / f"{network.name}-{key}"

@@ -5,8 +5,8 @@ from typing import Protocol
 
 import numpy as np
 
+from gridshift.adapt.base import Base
 from gridshift.adapt.datasets import Dataset
-from gridshift.adapt.surrogate import Surrogate
 from gridshift.arrays import Real
 from gridshift.grid.network import Network
 
@@ -29,9 +29,9 @@ class Context:
         return cls(network=data.network, x=data.x, y=data.y, num_solves=data.num_solves)
 
     @classmethod
-    def empty(cls, network: Network, surrogate: Surrogate) -> "Context":
+    def empty(cls, network: Network, base: Base) -> "Context":
         """A context without solved cases, for methods that need none."""
-        x, y = surrogate.layout.num_inputs, surrogate.layout.num_outputs
+        x, y = base.layout.num_inputs, base.layout.num_outputs
         return cls(network=network, x=np.empty((0, x)), y=np.empty((0, y)), num_solves=0)
 
 

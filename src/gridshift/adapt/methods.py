@@ -1,12 +1,14 @@
 """Every way to adapt a surrogate to a new topology, behind one signature and in one roster."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
+from gridshift.adapt.base import Base
+from gridshift.adapt.cache import cached_surrogate
 from gridshift.adapt.context import Context, Predictor
 from gridshift.adapt.moment_methods import (
     adapt_auto,
@@ -19,15 +21,19 @@ from gridshift.adapt.moment_methods import (
 )
 from gridshift.adapt.ridge import adapt_ridge, adapt_ridge_features
 from gridshift.adapt.surrogate import Surrogate
+from gridshift.adapt.surrogate_config import ZCA_SAS, SurrogateConfig
 from gridshift.adapt.tangent_methods import adapt_corrected_tangent, adapt_tangent
 from gridshift.errors import ContextError, SurrogateMismatchError
+from gridshift.grid.network import Network
+from gridshift.learn.backbones import BACKBONES
+from gridshift.learn.training import Progress
 
 Need = Literal["nothing", "solved cases", "network", "gradient steps"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Method:
-    """A way to adapt a surrogate, which itself is never changed."""
+    """A way to adapt a surrogate, or another base, which itself is never changed."""
 
     name: str
     summary: str
@@ -36,10 +42,14 @@ class Method:
     """What it takes from the context; the cost ledger charges for exactly that."""
     source: str
     """Paper, equation, or 'gridshift'."""
-    adapt: Callable[[Surrogate, Context], Predictor]
-    """The work itself; `fit` checks first."""
+    adapt: Callable[[Any, Context], Predictor]
+    """The work itself, from the base that `start` gives; `fit` checks first."""
     transform: str | None = None
     """Transform that the surrogate must have been trained with; None: any."""
+    backbone: str | None = None
+    """Backbone that the surrogate must have; None: any."""
+    base: Callable[[Network, SurrogateConfig, Progress | None], Base] | None = None
+    """What trains a base of its own kind for `start`; None: the method starts from a surrogate."""
     may_use: tuple[Need, ...] = ()
     """What it makes use of if the context has it, and does without if not."""
 
@@ -53,33 +63,72 @@ class Method:
         """Whether a context of solved cases is of any use to it."""
         return "solved cases" in (*self.needs, *self.may_use)
 
-    def fit(self, surrogate: Surrogate, context: Context) -> Predictor:
+    def start(
+        self, network: Network, config: SurrogateConfig, *, progress: Progress | None = None
+    ) -> Base:
+        """What the method starts from, trained if it isn't in the cache yet.
+
+        Args:
+            network: the new topology; a base that several topologies teach has seen no outage of
+                an element that is out here.
+            config: spread, seed and training; the method decides about transform and backbone.
+            progress: called while training with (step, number of steps, loss).
+        """
+        if self.base is not None:
+            return self.base(network, config, progress)
+        if self.transform is not None:
+            config = replace(config, transform=self.transform)
+        if self.backbone not in (None, config.backbone.name):
+            config = replace(config, backbone=BACKBONES[self.backbone]())
+        return cached_surrogate(network, config, progress=progress)
+
+    def check_base(self, base: Base) -> None:
+        """Pass if the method can start from this.
+
+        Raises:
+            SurrogateMismatchError: it was trained with another transform or backbone, or is of
+                another kind, than this method needs.
+        """
+        if (self.base is None) != isinstance(base, Surrogate):
+            needed = "a surrogate" if self.base is None else "a model of its own"
+            raise SurrogateMismatchError(
+                f"method {self.name} starts from {needed}, not from {type(base).__name__}; leave "
+                "--surrogate out, and what it needs is trained"
+            )
+        if self.base is not None:
+            return
+        has = {"transform": base.config.transform, "backbone": base.config.backbone.name}
+        for what, needed in (("transform", self.transform), ("backbone", self.backbone)):
+            if needed not in (None, has[what]):
+                raise SurrogateMismatchError(
+                    f"method {self.name} needs a surrogate trained with {what} {needed}; this one "
+                    f"was trained with {has[what]}: train another with "
+                    f"'gridshift train {base.grid} --{what} {needed} --out DIR'"
+                )
+
+    def fit(self, base: Base, context: Context) -> Predictor:
         """A predictor for the topology of the context.
 
         Raises:
-            SurrogateMismatchError: the surrogate is of another grid, or was trained with another
-                transform than this method needs.
+            SurrogateMismatchError: the base is of another grid, or not what this method needs.
             ContextError: fewer than two solved cases, a wrong width, or NaN.
         """
-        surrogate.check(context.network)
-        if self.transform not in (None, surrogate.config.transform):
-            raise SurrogateMismatchError(
-                f"method {self.name} needs a surrogate trained with transform {self.transform}; "
-                f"this one was trained with {surrogate.config.transform}: train another with "
-                f"'gridshift train {context.network.name} --transform {self.transform} --out DIR'"
-            )
+        base.check(context.network)
+        self.check_base(base)
         if "solved cases" in self.needs or (self.uses_solved_cases and len(context.x)):
-            _check_solved_cases(self.name, surrogate, context)
-        return self.adapt(surrogate, context)
+            _check_solved_cases(self.name, base, context)
+        if isinstance(base, Surrogate):
+            base = base.on(context.network)
+        return self.adapt(base, context)
 
 
-def _check_solved_cases(method: str, surrogate: Surrogate, context: Context) -> None:
-    layout = surrogate.layout
+def _check_solved_cases(method: str, base: Base, context: Context) -> None:
+    layout = base.layout
     expected = (len(context.x), layout.num_inputs), (len(context.x), layout.num_outputs)
     if (context.x.shape, context.y.shape) != expected:
         raise ContextError(
             f"context has x of shape {context.x.shape} and y of shape {context.y.shape}; "
-            f"{surrogate.grid} needs (N, {layout.num_inputs}) and (N, {layout.num_outputs})"
+            f"{base.grid} needs (N, {layout.num_inputs}) and (N, {layout.num_outputs})"
         )
     if len(context.y) < 2:
         raise ContextError(
@@ -127,6 +176,14 @@ METHODS: dict[str, Method] = {
             source="paper, section III, In-Context Whitening",
             adapt=adapt_with_context_statistics,
             transform="zca",
+        ),
+        Method(
+            name="icw-sas",
+            summary="as icw, then the skewness of each whitened output re-estimated too",
+            needs=("solved cases",),
+            source="paper, appendix B, third level",
+            adapt=adapt_with_context_statistics,
+            transform=ZCA_SAS,
         ),
         Method(
             name="residual-paired",

@@ -13,11 +13,11 @@ import numpy as np
 
 from gridshift.adapt.context import Context, Predictor
 from gridshift.adapt.ridge import adapt_ridge, adapt_ridge_features
-from gridshift.adapt.surrogate import Surrogate
+from gridshift.adapt.surrogate import Surrogate, fit_output_transform
 from gridshift.arrays import Real
 from gridshift.errors import RankDeficientWarning
 from gridshift.learn.paired import correlation_shrinkage, fit_shrunk_zca, paired
-from gridshift.learn.whitening import Affine, fit_residual, fit_transform, fit_zscore
+from gridshift.learn.whitening import Affine, fit_residual, fit_zscore
 
 FOLDS = 5
 """Parts of the context of which one is left out to compare methods."""
@@ -29,9 +29,9 @@ def adapt_frozen(surrogate: Surrogate, context: Context) -> Predictor:
 
 
 def adapt_with_context_statistics(surrogate: Surrogate, context: Context) -> Predictor:
-    """y = T_ctx^-1(f(x)), equation 8 of the paper, folded into the last layer."""
+    """y = T_ctx^-1(f(x)), equation 8 of the paper; folded into the last layer if T is affine."""
     base = surrogate.transform
-    return surrogate.with_transform(fit_transform(base.name, context.y, eps=base.eps))
+    return surrogate.with_transform(fit_output_transform(base.name, context.y, base.eps))
 
 
 def adapt_icw_paired(surrogate: Surrogate, context: Context) -> Predictor:
@@ -59,6 +59,7 @@ def _paired(
     surrogate: Surrogate, context: Context, fit: Callable[[Real, float], Affine]
 ) -> Predictor:
     base = surrogate.transform
+    assert isinstance(base, Affine), "its methods ask for transform zca"
     predicted, new = fit(surrogate.predict(context.x), base.eps), fit(context.y, base.eps)
     return surrogate.with_transform(paired(base, predicted, new))
 

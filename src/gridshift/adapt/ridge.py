@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gridshift.adapt.context import Context, Predictor
-from gridshift.adapt.surrogate import FoldedPredictor, Surrogate
+from gridshift.adapt.surrogate import FoldedPredictor, Surrogate, TransformedPredictor
 from gridshift.arrays import Int, Real
 from gridshift.learn.ridge import fit_ridge
 from gridshift.learn.whitening import Affine
@@ -23,7 +23,7 @@ class LinearInInputs:
     """(Y,)"""
     left_out_mae: float
     """Mean absolute error of each row of the context by a fit to all others."""
-    network: FoldedPredictor | None = None
+    network: FoldedPredictor | TransformedPredictor | None = None
 
     def predict(self, x: Real) -> Real:
         """(R, Y) outputs of inputs (R, X)."""

@@ -14,7 +14,7 @@ from torch import nn
 
 from gridshift.adapt.datasets import Dataset, generate
 from gridshift.adapt.layout import Layout
-from gridshift.adapt.surrogate_config import SurrogateConfig, default_num_rows
+from gridshift.adapt.surrogate_config import ZCA_SAS, SurrogateConfig, default_num_rows
 from gridshift.adapt.tangent import TANGENT_ORDERS, Plane, plane_of
 from gridshift.arrays import Real
 from gridshift.errors import GridshiftError, SurrogateMismatchError
@@ -22,7 +22,7 @@ from gridshift.grid.network import Network
 from gridshift.grid.scenarios import Spread, sample_loads, stream
 from gridshift.learn import training
 from gridshift.learn.folding import FoldedNetwork, input_scaling, run
-from gridshift.learn.whitening import Affine, fit_transform
+from gridshift.learn.whitening import Affine, Transform, fit_transform
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -43,7 +43,7 @@ class Surrogate:
     input_scale: Real
     """(X,) standard deviation, 1 where the input is constant."""
     backbone: nn.Module = field(repr=False)
-    transform: Affine = field(repr=False)
+    transform: Transform = field(repr=False)
     record: dict[str, Any]
     """How the training went: rows, steps, loss, seconds, validation errors, versions."""
     plane: Plane | None = field(default=None, repr=False)
@@ -62,9 +62,23 @@ class Surrogate:
         """
         check_grid(network, self.grid, self.layout.num_buses, self.grid_digest)
 
+    def on(self, network: Network) -> "Surrogate":
+        """The same weights with this topology's graph; itself, if the backbone takes no graph."""
+        if not self.config.backbone.needs_graph:
+            return self
+        from gridshift.adapt.graph import graph_of
+
+        graph = graph_of(network, self.layout, self.input_mean, self.input_scale)
+        return replace(self, backbone=self.backbone.on(graph))  # type: ignore[operator]
+
     def features(self, x: Real) -> NDArray[np.float32]:
         """(R, H) last hidden layer of the backbone, input of its linear head."""
-        hidden = self.backbone.features
+        hidden = getattr(self.backbone, "features", None)
+        if hidden is None:
+            raise GridshiftError(
+                f"backbone {self.config.backbone.name} has no last hidden layer that a linear head "
+                "follows; take one that has, for instance mlp"
+            )
         return np.concatenate([h for _, h in self.run(hidden, x)])  # type: ignore[arg-type]
 
     def predict_whitened(self, x: Real) -> Real:
@@ -75,13 +89,21 @@ class Surrogate:
         """(R, Y) y of inputs (R, X) on the topology that it was trained on."""
         return self._predictor.predict(x)
 
-    def with_transform(self, transform: Affine, plane: Plane | None = None) -> "FoldedPredictor":
-        """The same backbone with another way back to y; the plane, if any, is added."""
+    def with_transform(
+        self, transform: Transform, plane: Plane | None = None
+    ) -> "FoldedPredictor | TransformedPredictor":
+        """The same backbone with another way back to y; the plane, if any, is added.
+
+        An affine way back after a linear head folds into one last layer.
+        """
+        head = getattr(self.backbone, "head", None)
+        if not (isinstance(transform, Affine) and isinstance(head, nn.Linear)):
+            return TransformedPredictor(surrogate=self, transform=transform, plane=plane)
         folded = FoldedNetwork.of(self.backbone, transform, self.input_mean, self.input_scale)
         return FoldedPredictor(surrogate=self, weight=folded.weight, bias=folded.bias, plane=plane)
 
     @cached_property
-    def _predictor(self) -> "FoldedPredictor":
+    def _predictor(self) -> "FoldedPredictor | TransformedPredictor":
         return self.with_transform(self.transform, self.plane)
 
     def run(self, module: nn.Module, x: Real) -> Iterator[tuple[slice, NDArray[np.float32]]]:
@@ -129,6 +151,20 @@ class FoldedPredictor:
         return y
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TransformedPredictor:
+    """A surrogate's backbone and a way back to y that is no part of its last layer."""
+
+    surrogate: Surrogate
+    transform: Transform
+    plane: Plane | None = None
+
+    def predict(self, x: Real) -> Real:
+        """(R, Y) y of inputs (R, X)."""
+        y = self.transform.inverse(self.surrogate.predict_whitened(x), x)
+        return y if self.plane is None else y + self.plane.predict(x)
+
+
 def train(
     network: Network,
     config: SurrogateConfig | None = None,
@@ -169,7 +205,7 @@ def train(
     seed = int(_stream(network, "weights", config).integers(2**31))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        backbone = config.backbone.build(data.layout.num_inputs, data.layout.num_outputs)
+        backbone = build_backbone(config, network, data.layout, mean, scale)
     losses: list[float] = []
 
     def watch(step: int, num_steps: int, loss: float) -> None:
@@ -218,13 +254,30 @@ def train(
     return replace(surrogate, record=record | {"mae": mae})
 
 
-def fit_output_transform(name: str, remainder: Real, eps: float) -> Affine:
+def build_backbone(
+    config: SurrogateConfig, network: Network, layout: Layout, input_mean: Real, input_scale: Real
+) -> nn.Module:
+    """The backbone with random weights, for this topology if it takes a graph."""
+    backbone = config.backbone
+    sizes = layout.num_inputs, layout.num_outputs
+    if not backbone.needs_graph:
+        return backbone.build(*sizes)  # type: ignore[call-arg]
+    from gridshift.adapt.graph import graph_of
+
+    return backbone.build(*sizes, graph_of(network, layout, input_mean, input_scale))  # type: ignore[call-arg]
+
+
+def fit_output_transform(name: str, remainder: Real, eps: float) -> Transform:
     """The transform of that name for rows (N, Y) of y, or of what the plane leaves of it.
 
     What a tangent leaves is smaller than y by orders that differ from grid to grid, so `eps` is
     relative to its mean variance there, and each entry is scaled by itself: the remainder is a
     quadratic form in the loads, far from a normal distribution that a covariance would describe.
     """
+    if name == ZCA_SAS:
+        from gridshift.learn.third_moment import fit_zca_sas
+
+        return fit_zca_sas(remainder, eps=eps)
     if name not in TANGENT_ORDERS:
         return fit_transform(name, remainder, eps=eps)
     mean_variance = float(remainder.var(0, ddof=1).mean())

@@ -30,7 +30,10 @@ Mean absolute error on the intact grid, of ICW on the heaviest single outage, an
 """
 
 
-OUTPUT_TRANSFORMS = (*TRANSFORMS, *TANGENT_ORDERS)
+ZCA_SAS = "zca-sas"
+"""ZCA, and then each whitened output bent until it has no skewness (`learn/third_moment.py`)."""
+
+OUTPUT_TRANSFORMS = (*TRANSFORMS, ZCA_SAS, *TANGENT_ORDERS)
 """Names of what a surrogate's outputs can be transformed by."""
 
 

@@ -13,12 +13,12 @@ from safetensors.torch import load as tensors_from_bytes
 from safetensors.torch import save as bytes_of_tensors
 
 from gridshift.adapt.layout import Layout
-from gridshift.adapt.surrogate import Surrogate, check_grid
+from gridshift.adapt.surrogate import Surrogate, build_backbone, check_grid
 from gridshift.adapt.surrogate_config import describe_config, parse_config
 from gridshift.adapt.tangent import plane_of
 from gridshift.errors import StorageError, SurrogateMismatchError
 from gridshift.grid.network import Network
-from gridshift.learn.whitening import Affine
+from gridshift.learn.whitening import Affine, Transform
 
 FORMAT = 1
 """Raised whenever a reader of the old files would misread the new ones."""
@@ -37,9 +37,7 @@ def save(surrogate: Surrogate, folder: str | Path) -> None:
     arrays = {
         "input_mean": surrogate.input_mean,
         "input_scale": surrogate.input_scale,
-        "transform.shift": transform.shift,
-        "transform.whitener": transform.whitener,
-        "transform.unwhitener": transform.unwhitener,
+        **{f"transform.{name}": array for name, array in transform.arrays().items()},
     }
     numbers |= {name: torch.from_numpy(np.array(a, order="C")) for name, a in arrays.items()}
     tensors = bytes_of_tensors(numbers)
@@ -52,13 +50,7 @@ def save(surrogate: Surrogate, folder: str | Path) -> None:
         "num_inputs": surrogate.layout.num_inputs,
         "num_outputs": surrogate.layout.num_outputs,
         "config": describe_config(surrogate.config),
-        "transform": {
-            "name": transform.name,
-            "eps": transform.eps,
-            "num_rows": transform.num_rows,
-            "rank": transform.rank,
-            "effective_rank": transform.effective_rank,
-        },
+        "transform": transform.numbers(),
         "record": surrogate.record,
         "versions": {name: importlib.metadata.version(name) for name in PACKAGES},
         "tensors_sha256": hashlib.sha256(tensors).hexdigest(),
@@ -100,28 +92,36 @@ def _assemble(
     layout, outaged = Layout.of(network), about["record"]["outaged"]
     trained_on = network.root.without(outaged) if outaged else network.root
     config = parse_config(about["config"])
-    backbone = config.backbone.build(layout.num_inputs, layout.num_outputs)
-    prefix = "backbone."
-    backbone.load_state_dict(
-        {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
-    )
+    mean, scale = tensors["input_mean"].numpy(), tensors["input_scale"].numpy()
+    backbone = build_backbone(config, trained_on, layout, mean, scale)
+    backbone.load_state_dict(_named("backbone.", tensors))
+    arrays = {name: t.numpy() for name, t in _named("transform.", tensors).items()}
     return Surrogate(
         grid=about["grid"],
         grid_digest=about["grid_digest"],
         layout=layout,
         config=config,
-        input_mean=tensors["input_mean"].numpy(),
-        input_scale=tensors["input_scale"].numpy(),
+        input_mean=mean,
+        input_scale=scale,
         backbone=backbone.eval(),
-        transform=Affine(
-            shift=tensors["transform.shift"].numpy(),
-            whitener=tensors["transform.whitener"].numpy(),
-            unwhitener=tensors["transform.unwhitener"].numpy(),
-            **about["transform"],
-        ),
+        transform=_transform(arrays, dict(about["transform"])),
         record=about["record"],
         plane=plane_of(config.transform, trained_on),
     )
+
+
+def _transform(arrays: dict[str, np.ndarray], numbers: dict[str, Any]) -> Transform:
+    skew, kind = arrays.pop("skew", None), numbers.pop("name")
+    affine = Affine(name=kind if skew is None else "zca", **arrays, **numbers)
+    if skew is None:
+        return affine
+    from gridshift.learn.third_moment import SkewCorrected
+
+    return SkewCorrected(whitening=affine, skew=skew)
+
+
+def _named(prefix: str, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
 
 
 def _read(folder: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:

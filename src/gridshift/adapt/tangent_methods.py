@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gridshift.adapt.context import Context, Predictor
-from gridshift.adapt.surrogate import FoldedPredictor, Surrogate
+from gridshift.adapt.surrogate import FoldedPredictor, Surrogate, TransformedPredictor
 from gridshift.adapt.tangent import TANGENT_ORDERS, Plane
 from gridshift.arrays import Real
 from gridshift.grid.expansion import Order
@@ -27,6 +27,7 @@ def adapt_corrected_tangent(surrogate: Surrogate, context: Context) -> Predictor
     """The new topology's expansion, and the surrogate's remainder as it is or recalibrated."""
     plane = Plane.of(context.network, TANGENT_ORDERS[surrogate.transform.name])
     base = surrogate.transform
+    assert isinstance(base, Affine), "the tangent's transforms scale each output"
     if not len(context.x):
         return surrogate.with_transform(base, plane)
     remainder = context.y - plane.predict(context.x)
@@ -41,7 +42,7 @@ class Recalibrated:
     """A tangent surrogate with the correction that did best on rows left out, folded into it."""
 
     choice: Choice
-    network: FoldedPredictor
+    network: FoldedPredictor | TransformedPredictor
 
     def predict(self, x: Real) -> Real:
         """(R, Y) outputs of inputs (R, X)."""

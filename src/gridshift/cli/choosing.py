@@ -1,7 +1,6 @@
 """`gridshift compare` and `gridshift pareto`: what each way to adapt is worth, and costs."""
 
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,11 +10,11 @@ from gridshift.cli.folders import require_writable
 from gridshift.cli.grids import grid_argument, outage_option, seed_option, spread_option, usable
 from gridshift.cli.group import command
 from gridshift.cli.output import drawn_spread, emit, progress, table
-from gridshift.cli.surrogates import base_surrogate, surrogate_option
+from gridshift.cli.surrogates import found_base, surrogate_option
 
 if TYPE_CHECKING:
+    from gridshift.adapt.base import Base
     from gridshift.adapt.methods import Method
-    from gridshift.adapt.surrogate import Surrogate
     from gridshift.grid.network import Network
     from gridshift.study.compare import Comparison
 
@@ -66,7 +65,8 @@ def compare(
     """Measure all methods on one outage, exact solving among them: one table.
 
     Every method gets the same context and the same test rows, on one thread. Surrogates that
-    aren't there yet are trained and kept, one for each transform that a method needs.
+    aren't there yet are trained and kept, one for each transform and backbone that a method
+    needs; methods with a model of their own train that.
     """
     found = _comparison(grid, outage, names, context, test, spread, seed, surrogate)
     emit(found.to_json(), lambda console: _print(console, found), as_json=as_json)
@@ -146,30 +146,33 @@ def _comparison(
     chosen = _methods(names)
     network = read_grid(grid)
     found = usable(network, outage)
-    surrogate_for = surrogates_of(network, folder, spread)
+    base_for = bases_of(found.network, folder, spread)
     for method in chosen:
-        surrogate_for(method)  # trained before anything is timed, with a bar of its own
+        base_for(method)  # trained before anything is timed, with a bar of its own
     with progress("measuring", len(chosen), unit="methods") as done:
         return measure_all(
-            found.network, chosen, surrogate_for, num_context=context, num_test=test,
+            found.network, chosen, base_for, num_context=context, num_test=test,
             spread=spread, seed=seed, progress=done,
         )  # fmt: skip
 
 
-def surrogates_of(
-    network: "Network", folder: Path | None, spread: float
-) -> "Callable[[Method], Surrogate]":
-    """Gives each method the surrogate in the folder, or one with the transform it needs."""
-    from gridshift.adapt.surrogate import SurrogateConfig
+def bases_of(network: "Network", folder: Path | None, spread: float) -> "Callable[[Method], Base]":
+    """Gives each method the surrogate in the folder, or what it starts from for this topology."""
+    from gridshift.adapt.surrogate_config import SurrogateConfig
 
-    @cache
-    def with_transform(transform: str) -> "Surrogate":
-        return base_surrogate(network, folder, SurrogateConfig(spread=spread, transform=transform))
+    config, found = SurrogateConfig(spread=spread), {}
 
-    if folder is not None:
-        given = base_surrogate(network, folder, SurrogateConfig())
-        return lambda method: given
-    return lambda method: with_transform(method.transform or SurrogateConfig().transform)
+    def base_for(method: "Method") -> "Base":
+        # methods without a wish of their own share one surrogate
+        key = (
+            method.name if method.base else (method.transform or config.transform, method.backbone)
+        )
+        if key not in found:
+            given = None if method.base else folder
+            found[key], _ = found_base(method, network, given, config)
+        return found[key]
+
+    return base_for
 
 
 def _methods(names: str) -> "list[Method]":

@@ -1,6 +1,5 @@
 """`gridshift export`: an adapted surrogate as a file for other programs."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -9,7 +8,7 @@ from gridshift.cli.folders import require_writable
 from gridshift.cli.grids import grid_argument, outage_option, seed_option, spread_option, usable
 from gridshift.cli.group import command
 from gridshift.cli.output import emit, table
-from gridshift.cli.surrogates import Roster, base_surrogate, surrogate_option
+from gridshift.cli.surrogates import Roster, found_base, surrogate_option
 
 NO_FILE = {
     "newton": "newton solves every row and has no surrogate to export; take a method of "
@@ -77,11 +76,9 @@ def export(
     require_writable(out.parent)
     network, chosen = read_grid(grid), METHODS[method]
     found = usable(network, outage)
-    config = SurrogateConfig(spread=spread)
-    if chosen.transform:
-        config = replace(config, transform=chosen.transform)
+    base, _ = found_base(chosen, found.network, surrogate, SurrogateConfig(spread=spread))
     done = export_adapted(
-        base_surrogate(network, surrogate, config), found.network, chosen, out,
+        base, found.network, chosen, out,
         num_context=context, spread=spread, seed=seed,
     )  # fmt: skip
     model = done.model

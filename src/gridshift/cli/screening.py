@@ -20,7 +20,7 @@ from gridshift.cli.folders import require_writable
 from gridshift.cli.grids import grid_argument, seed_option, spread_option, usable
 from gridshift.cli.group import command
 from gridshift.cli.output import drawn_spread, emit, progress, table, text
-from gridshift.cli.surrogates import Roster, base_surrogate, found_surrogate, surrogate_option
+from gridshift.cli.surrogates import Roster, base_surrogate, found_base, surrogate_option
 
 if TYPE_CHECKING:
     from gridshift.grid.network import Network
@@ -224,9 +224,7 @@ def _screened(
     base = came_from = None
     if config.method in METHODS:
         wanted = SurrogateConfig(spread=config.spread)
-        if transform := METHODS[config.method].transform:
-            wanted = replace(wanted, transform=transform)
-        base, came_from = found_surrogate(network, surrogate, wanted)
+        base, came_from = found_base(METHODS[config.method], network, surrogate, wanted)
     with progress("screening", num_outages, unit="outages") as done:
         done(0)
         result = study(

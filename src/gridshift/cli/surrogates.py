@@ -2,11 +2,11 @@
 
 import time
 import warnings
-from collections.abc import Mapping
-from dataclasses import asdict, replace
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -29,8 +29,13 @@ from gridshift.cli.output import drawn_spread, emit, progress, table
 from gridshift.errors import GridshiftError
 
 if TYPE_CHECKING:
+    from gridshift.adapt.base import Base
+    from gridshift.adapt.methods import Method
     from gridshift.adapt.surrogate import Surrogate, SurrogateConfig
     from gridshift.grid.network import Network
+    from gridshift.learn.training import Progress
+
+T = TypeVar("T")
 
 
 class Roster(click.ParamType):
@@ -152,6 +157,26 @@ def found_surrogate(
 ) -> "tuple[Surrogate, str]":
     """The same, and where it came from: 'given', 'reused' or 'trained'."""
     from gridshift.adapt.cache import cached_surrogate
+
+    return _found(
+        network, folder, config,
+        lambda progress: cached_surrogate(network, config, progress=progress),
+    )  # fmt: skip
+
+
+def found_base(
+    method: "Method", network: "Network", folder: Path | None, config: "SurrogateConfig"
+) -> "tuple[Base, str]":
+    """What a method starts from for this topology, and where it came from."""
+    return _found(
+        network, folder, config, lambda progress: method.start(network, config, progress=progress)
+    )
+
+
+def _found(
+    network: "Network", folder: Path | None, config: "SurrogateConfig",
+    start: "Callable[[Progress], T]",
+) -> "tuple[T | Surrogate, str]":  # fmt: skip
     from gridshift.adapt.surrogate import Surrogate
 
     if folder is not None:
@@ -164,7 +189,7 @@ def found_surrogate(
         done(number)
 
     with progress("training", config.training.num_steps, unit="steps") as done:
-        found = cached_surrogate(network, config, progress=step)
+        found = start(step)
     return found, came_from
 
 
@@ -249,9 +274,7 @@ def adapt(
         method, more["choice"] = choice.chosen.name, choice_json(choice)
     if method in METHODS:
         chosen = METHODS[method]
-        base = base_surrogate(
-            network, surrogate, replace(config, transform=chosen.transform or config.transform)
-        )
+        base, _ = found_base(chosen, left, surrogate, config)
         numbers = {"num_context": context, "num_test": test, **rows_}
         measured = measure_adaptation(base, left, chosen, **numbers)
         if certify is not None or quantile or error_bars is not None:
@@ -301,7 +324,11 @@ def adapt(
 
 
 @command(
-    keys={"methods": "list of `name`, `needs`, `gradient`, `source`, `summary`, `transform`"},
+    keys={
+        "methods": "list of `name`, `needs`, `gradient`, `source`, `summary`, "
+        "`transform` and `backbone` that the surrogate must have (null: any), `own_model` (it "
+        "starts from a model of its own instead)"
+    },
     examples=["gridshift methods", "gridshift methods --json"],
 )
 def methods(as_json: bool) -> None:
@@ -312,6 +339,7 @@ def methods(as_json: bool) -> None:
         {
             "name": method.name, "needs": method.needs, "gradient": method.gradient,
             "source": method.source, "summary": method.summary, "transform": method.transform,
+            "backbone": method.backbone, "own_model": method.base is not None,
         }
         for method in METHODS.values()
     ]  # fmt: skip

@@ -4,6 +4,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,11 @@ class Transform(ABC):
     `x` are the inputs of the same rows; transforms that don't depend on them ignore it.
     """
 
+    name: str
+    """Name by which one of its kind is fitted."""
+    eps: float
+    """Regularisation that it was fitted with."""
+
     @abstractmethod
     def forward(self, y: Real, x: Real | None = None) -> Real:
         """(N, d) z of outputs y (N, d)."""
@@ -24,6 +30,14 @@ class Transform(ABC):
     @abstractmethod
     def inverse(self, z: Real, x: Real | None = None) -> Real:
         """(N, d) y of transformed outputs z (N, d)."""
+
+    @abstractmethod
+    def arrays(self) -> dict[str, Real]:
+        """Everything that decides what it does, by name."""
+
+    @abstractmethod
+    def numbers(self) -> dict[str, Any]:
+        """Everything else worth keeping of it, as plain JSON values."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -54,6 +68,13 @@ class Affine(Transform):
 
     def inverse(self, z: Real, x: Real | None = None) -> Real:
         return _apply(self.unwhitener, z) + self.shift
+
+    def arrays(self) -> dict[str, Real]:
+        return {"shift": self.shift, "whitener": self.whitener, "unwhitener": self.unwhitener}
+
+    def numbers(self) -> dict[str, Any]:
+        names = ("name", "eps", "num_rows", "rank", "effective_rank")
+        return {name: getattr(self, name) for name in names}
 
     def fold_into_linear(self, weight: Real, bias: Real) -> tuple[Real, Real]:
         """Weight and bias of one layer h -> y that equals z = weight h + bias, then `inverse`.

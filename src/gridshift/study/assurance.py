@@ -4,11 +4,11 @@ import time
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from gridshift.adapt.base import Base
 from gridshift.adapt.certificate import certify
 from gridshift.adapt.choice import one_thread
 from gridshift.adapt.datasets import Dataset, generate
 from gridshift.adapt.methods import Context, Method
-from gridshift.adapt.surrogate import Surrogate
 from gridshift.errors import ContextError
 from gridshift.grid.network import Network
 from gridshift.grid.scenarios import Spread
@@ -63,7 +63,7 @@ class Assurance:
 
 
 def assure(
-    surrogate: Surrogate,
+    surrogate: Base,
     network: Network,
     method: Method,
     *,
@@ -118,7 +118,7 @@ def assure(
 
 
 def _measured_bars(
-    surrogate: Surrogate, method: Method, cases: Dataset, test: Dataset, level: float
+    surrogate: Base, method: Method, cases: Dataset, test: Dataset, level: float
 ) -> MeasuredErrorBars:
     count = max(2, round(CALIBRATION_SHARE * len(cases)))
     held, rest = cases.rows(slice(count)), cases.rows(slice(count, None))
@@ -139,7 +139,7 @@ def _measured_bars(
 
 
 def _certified(
-    surrogate: Surrogate, method: Method, context: Context, test: Dataset, tol: float | None,
+    surrogate: Base, method: Method, context: Context, test: Dataset, tol: float | None,
     quantile: float,
 ) -> CertifiedRows:  # fmt: skip
     predictor = method.fit(surrogate, context)

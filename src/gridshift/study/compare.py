@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from gridshift.adapt.base import Base
 from gridshift.adapt.choice import EXACT, break_even_rows
 from gridshift.adapt.datasets import Dataset, generate
 from gridshift.adapt.methods import Method
-from gridshift.adapt.surrogate import Surrogate
 from gridshift.errors import GridshiftError
 from gridshift.grid.contingency import outage_text
 from gridshift.grid.engine import Engine
@@ -100,7 +100,7 @@ class Comparison:
 def compare(
     network: Network,
     methods: Sequence[Method],
-    surrogate_for: Callable[[Method], Surrogate],
+    surrogate_for: Callable[[Method], Base],
     *,
     num_context: int = 400,
     num_test: int = 1000,
@@ -182,7 +182,7 @@ def measure_exact(
 
 
 def _measured(
-    network: Network, method: Method, surrogate_for: Callable[[Method], Surrogate],
+    network: Network, method: Method, surrogate_for: Callable[[Method], Base],
     num_context: int, num_test: int, spread: float, seed: int,
 ) -> ComparisonRow:  # fmt: skip
     kinds = ("gradient steps", "solved cases", "network", "nothing")

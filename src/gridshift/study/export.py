@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gridshift.adapt.base import Base
 from gridshift.adapt.layout import Layout
 from gridshift.adapt.methods import Method
 from gridshift.adapt.onnx_export import export_onnx
-from gridshift.adapt.surrogate import Surrogate
 from gridshift.grid.network import Network
 from gridshift.learn.onnx_graph import WrittenModel
 from gridshift.study.measure import draw, draw_context
@@ -31,7 +31,7 @@ class Exported:
 
 
 def export_adapted(
-    surrogate: Surrogate,
+    surrogate: Base,
     network: Network,
     method: Method,
     path: str | Path,

@@ -7,10 +7,10 @@ from gridshift.study.row import CERTIFIED, OutageRow
 from gridshift.study.screening import ScreenConfig
 
 if TYPE_CHECKING:
-    from gridshift.adapt.surrogate import Surrogate
+    from gridshift.adapt.base import Base
 
 
-def training_seconds(surrogate: "Surrogate | None") -> float:
+def training_seconds(surrogate: "Base | None") -> float:
     """What the surrogate cost when it was trained, be it now or long ago."""
     if surrogate is None:
         return 0.0

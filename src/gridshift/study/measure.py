@@ -4,9 +4,9 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
+from gridshift.adapt.base import Base
 from gridshift.adapt.datasets import generate
 from gridshift.adapt.methods import Context, Method, Predictor
-from gridshift.adapt.surrogate import Surrogate
 from gridshift.arrays import Real
 from gridshift.errors import ContextError
 from gridshift.grid.contingency import outage_text
@@ -51,7 +51,7 @@ class Measurement:
 
 
 def measure_adaptation(
-    surrogate: Surrogate,
+    surrogate: Base,
     network: Network,
     method: Method,
     *,
@@ -120,7 +120,7 @@ def measure_adaptation(
 
 
 def draw_context(
-    surrogate: Surrogate,
+    surrogate: Base,
     network: Network,
     method: Method,
     *,

@@ -28,9 +28,9 @@ from gridshift.study.risk import (
 from gridshift.study.row import CERTIFIED, FAILED, Clock, OutageRow
 
 if TYPE_CHECKING:
+    from gridshift.adapt.base import Base
     from gridshift.adapt.certificate import Certified
     from gridshift.adapt.methods import Method
-    from gridshift.adapt.surrogate import Surrogate
     from gridshift.study.sweep import ScreenConfig
 
 BLOCK = 4096
@@ -54,7 +54,7 @@ class Setting:
     """The scenarios, the same for every outage, so that outages differ by what they do alone."""
     method: "Method | None" = None
     """None solves every scenario exactly."""
-    surrogate: "Surrogate | None" = None
+    surrogate: "Base | None" = None
 
     def limited(self, network: Network) -> Network:
         """The network with the limits that the study counts against."""

@@ -1,6 +1,7 @@
 """What a result was made with: versions, machine, threads, and who the surrogate is."""
 
 import hashlib
+import json
 import os
 import platform
 from datetime import UTC, datetime
@@ -12,7 +13,7 @@ import threadpoolctl
 from gridshift.grid.network import Network
 
 if TYPE_CHECKING:
-    from gridshift.adapt.surrogate import Surrogate
+    from gridshift.adapt.base import Base
 
 PACKAGES = ("gridshift", "numpy", "scipy", "numba", "torch", "pandapower")
 
@@ -45,7 +46,7 @@ def _torch_if_loaded() -> Any:
 
 
 def about_this_run(
-    network: Network, surrogate: "Surrogate | None", *, threads: dict[str, int]
+    network: Network, surrogate: "Base | None", *, threads: dict[str, int]
 ) -> dict[str, Any]:
     """Versions, machine, threads, time, and digests of the grid and the surrogate."""
     return {
@@ -64,18 +65,21 @@ def about_this_run(
     }
 
 
-def surrogate_digest(surrogate: "Surrogate") -> str:
-    """Hexadecimal digest of all weights, of the input scaling and of the output transform."""
+def surrogate_digest(surrogate: "Base") -> str:
+    """Hexadecimal digest of all weights, of the input scaling and of the output transform.
+
+    A model of another kind is told by what it was trained with.
+    """
+    from gridshift.adapt.surrogate import Surrogate
+
+    if not isinstance(surrogate, Surrogate):
+        parts = (type(surrogate).__name__, repr(surrogate.config), surrogate.record)
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
     state = hashlib.sha256(surrogate.grid_digest.encode())
     for name, tensor in sorted(surrogate.backbone.state_dict().items()):
         state.update(name.encode() + tensor.cpu().numpy().tobytes())
-    transform = surrogate.transform
-    for array in (
-        surrogate.input_mean,
-        surrogate.input_scale,
-        transform.shift,
-        transform.unwhitener,
-    ):
+    scaling = surrogate.input_mean, surrogate.input_scale
+    for array in (*scaling, *surrogate.transform.arrays().values()):
         state.update(array.tobytes())
     return state.hexdigest()
 

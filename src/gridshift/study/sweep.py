@@ -38,8 +38,8 @@ from gridshift.study.screening import ScreenConfig, Screening
 from gridshift.study.store import Store, task_key
 
 if TYPE_CHECKING:
+    from gridshift.adapt.base import Base
     from gridshift.adapt.methods import Method
-    from gridshift.adapt.surrogate import Surrogate
 
 FORMAT = 2
 """Raised whenever stored rows change their meaning; older ones are then recomputed."""
@@ -54,7 +54,7 @@ def screen(
     config: ScreenConfig,
     *,
     network: Network | None = None,
-    surrogate: "Surrogate | None" = None,
+    surrogate: "Base | None" = None,
     folder: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Screening:
@@ -198,23 +198,15 @@ def _set_apart(
     return [outages[i] for i in whole], [cut_off[i] for i in whole], tuple(splits)
 
 
-def _trained(network: Network, config: ScreenConfig, method: "Method") -> "Surrogate":
-    from gridshift.adapt.surrogate import SurrogateConfig, train
+def _trained(network: Network, config: ScreenConfig, method: "Method") -> "Base":
+    from gridshift.adapt.surrogate_config import SurrogateConfig
 
-    transform = method.transform or SurrogateConfig.transform
-    wanted = SurrogateConfig(transform=transform, spread=config.spread, seed=config.seed)
-    return train(network, wanted)
+    return method.start(network, SurrogateConfig(spread=config.spread, seed=config.seed))
 
 
-def _check_suits(surrogate: "Surrogate", method: "Method", network: Network) -> None:
-    from gridshift.errors import SurrogateMismatchError
-
+def _check_suits(surrogate: "Base", method: "Method", network: Network) -> None:
     surrogate.check(network)
-    if method.transform not in (None, surrogate.config.transform):
-        raise SurrogateMismatchError(
-            f"method {method.name} needs a surrogate trained with transform {method.transform}; "
-            f"this one was trained with {surrogate.config.transform}"
-        )
+    method.check_base(surrogate)
 
 
 def _intact(setting: Setting, limited: Network) -> tuple[dict[str, float], Risk, float]:

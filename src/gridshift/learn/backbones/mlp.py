@@ -17,6 +17,7 @@ class MlpConfig:
     """Two hidden layers of 256 units with GELU and dropout 0.15 after each, as in the paper."""
 
     name: ClassVar[str] = "mlp"
+    needs_graph: ClassVar[bool] = False
     hidden: int = 256
     num_layers: int = 2
     dropout: float = 0.15
