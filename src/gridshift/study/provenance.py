@@ -45,18 +45,25 @@ def _torch_if_loaded() -> Any:
     return sys.modules.get("torch")
 
 
-def about_this_run(
-    network: Network, surrogate: "Base | None", *, threads: dict[str, int]
-) -> dict[str, Any]:
-    """Versions, machine, threads, time, and digests of the grid and the surrogate."""
+def about_this_machine() -> dict[str, Any]:
+    """Versions of what computes, and the machine."""
     return {
-        "made": datetime.now(UTC).isoformat(timespec="seconds"),
         "versions": {"python": platform.python_version()} | _versions(),
         "machine": {
             "processor": _processor(),
             "cores": os.cpu_count(),
             "system": f"{platform.system()} {platform.machine()}",
         },
+    }
+
+
+def about_this_run(
+    network: Network, surrogate: "Base | None", *, threads: dict[str, int]
+) -> dict[str, Any]:
+    """Versions, machine, threads, time, and digests of the grid and the surrogate."""
+    return {
+        "made": datetime.now(UTC).isoformat(timespec="seconds"),
+        **about_this_machine(),
         "threads": threads,
         "origin": network.origin,
         "grid_digest": network.digest,

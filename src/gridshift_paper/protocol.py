@@ -1,0 +1,155 @@
+"""The paper's setting, in one place: grids, outages, sizes, and at which scale they are run."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+from gridshift.adapt.cache import cached_surrogate
+from gridshift.adapt.datasets import Dataset, generate
+from gridshift.adapt.surrogate import Surrogate
+from gridshift.adapt.surrogate_config import PAPER_SURROGATE, SurrogateConfig
+from gridshift.grid.network import Network
+from gridshift.grid.readers import read_grid
+from gridshift.grid.scenarios import sample_loads, stream
+from gridshift.learn.backbones import BACKBONES
+from gridshift.learn.training import Progress
+
+SPREAD, WIDE_SPREAD = 0.2, 0.5
+"""Spread of the loads, and the harder one of two of the paper's experiments."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaperGrid:
+    """One of the paper's networks and its standard outages (docs/conventions.md)."""
+
+    name: str
+    label: str
+    """As the paper writes it."""
+    single: str
+    """'N-1 Most': the most heavily loaded line that neither islands nor lacks a solution."""
+    double: str
+    """'N-2 Most': the two most heavily loaded ones."""
+    num_single: int
+    """Single-line outages that keep the grid connected."""
+
+
+GRIDS = {
+    grid.name: grid
+    for grid in (
+        PaperGrid(name="case30", label="30-Bus", single="line:9", double="line:9,line:28",
+                  num_single=38),
+        PaperGrid(name="case118", label="118-Bus", single="line:34", double="line:34,line:128",
+                  num_single=166),
+        PaperGrid(name="case300", label="300-Bus", single="line:228", double="line:228,line:230",
+                  num_single=253),
+    )
+}  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scale:
+    """How much of a study is run. Rows of different scales never mix: each has a folder."""
+
+    name: str
+    seeds: tuple[int, ...] = (0, 1, 2)
+    """Root seeds; spread over seeds is what tables give as their uncertainty."""
+    num_steps: int = 40_000
+    """Gradient steps of base surrogates."""
+    num_steps_pfgnn: int = 40_000
+    num_context: int = 400
+    num_test: int = 1_000
+    num_rows: int | None = None
+    """Training rows; None: the paper's, by size of the grid."""
+    grids: tuple[str, ...] = ("case30", "case118", "case300")
+    max_outages: int | None = None
+    """Of a sweep over outages; None: all."""
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What a measured row depends on besides its key."""
+        kept = asdict(self)
+        for name in ("seeds", "grids", "max_outages"):
+            kept.pop(name)
+        return kept
+
+    def with_seeds(self, num: int) -> "Scale":
+        """The same with this many seeds, from 0."""
+        return replace(self, seeds=tuple(range(num)))
+
+    def cases(self, *wanted: str) -> Iterator[PaperGrid]:
+        """Grids of this scale among those wanted."""
+        for name in wanted:
+            if name in self.grids:
+                yield GRIDS[name]
+
+
+SCALES = {
+    scale.name: scale
+    for scale in (
+        Scale(name="full"),
+        Scale(
+            name="small", seeds=(0,), num_steps=400, num_steps_pfgnn=60, num_context=100,
+            num_test=200, num_rows=400, grids=("case30",), max_outages=6,
+        ),
+    )
+}  # fmt: skip
+
+
+@lru_cache(maxsize=8)
+def network_of(grid: str) -> Network:
+    """The intact grid; read once, so that it keeps its nominal solution."""
+    return read_grid(grid)
+
+
+@lru_cache(maxsize=64)
+def topology(grid: str, outage: str) -> Network:
+    """The grid without the elements of an outage's text; empty: intact."""
+    return network_of(grid).without(outage.split(",")) if outage else network_of(grid)
+
+
+def base_config(
+    scale: Scale, *, transform: str = "zca", backbone: str = "mlp", seed: int = 0,
+    spread: float = SPREAD,
+) -> SurrogateConfig:  # fmt: skip
+    """The paper's surrogate (appendix C) at this scale."""
+    steps = scale.num_steps_pfgnn if backbone == "pfgnn" else scale.num_steps
+    chosen = PAPER_SURROGATE.backbone if backbone == "mlp" else BACKBONES[backbone]()
+    return replace(
+        PAPER_SURROGATE, transform=transform, backbone=chosen, seed=seed, spread=spread,
+        training=replace(PAPER_SURROGATE.training, num_steps=steps), num_rows=scale.num_rows,
+    )  # fmt: skip
+
+
+def base_surrogate(
+    scale: Scale, grid: str, *, progress: Progress | None = None, **what: Any
+) -> Surrogate:
+    """The trained surrogate of `base_config(scale, **what)`, from the cache if it is there."""
+    return cached_surrogate(network_of(grid), base_config(scale, **what), progress=progress)
+
+
+def context_rows(
+    grid: str, outage: str, num_rows: int, *, seed: int = 0, draw: int = 0, spread: float = SPREAD
+) -> Dataset:
+    """Solved cases of mixed spread, as for training; rows that have no solution are left out.
+
+    The first `n` of a longer context are the context of `n`: half of them don't have the fixed
+    spread then, so draw each size anew where that matters.
+    """
+    return _solved(grid, outage, "context", num_rows, "mixed", seed, draw, spread)
+
+
+def rows_for_test(
+    grid: str, outage: str, num_rows: int, *, seed: int = 0, spread: float = SPREAD
+) -> Dataset:
+    """Fresh solved cases, each with a spread of its own between 0.05 and `spread`."""
+    return _solved(grid, outage, "test", num_rows, "drawn", seed, 0, spread)
+
+
+def _solved(
+    grid: str, outage: str, role: str, num_rows: int, regime, seed: int, draw: int, spread: float
+) -> Dataset:
+    network = topology(grid, outage)
+    rng = stream(network.name, role, outage=outage, draw=draw, seed=seed)
+    loads = sample_loads(network, rng, num_rows, spread=spread, regime=regime)
+    return generate(network, loads, min_rows=2)

@@ -1,0 +1,140 @@
+"""Studies, their tasks, and the rows that these leave on disk: one parquet file a study.
+
+A task is the unit of work: it has a key, takes at most minutes, and its rows are written as soon as
+it is done. A study that was cut off goes on with the tasks that are missing.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+from filelock import FileLock
+
+from gridshift.errors import StorageError
+from gridshift.study.provenance import about_this_machine
+from gridshift_paper.protocol import Scale
+
+Value = str | int | float | bool
+Record = Mapping[str, Value | None]
+Progress = Callable[[int, int], None]
+"""Called with the tasks done and the number of all."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """One measurement."""
+
+    key: Mapping[str, Value]
+    """What is measured: grid, outage, seed, ...; these become columns of its rows."""
+    measure: Callable[[], Sequence[Record]]
+    """Rows with further columns."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """Measurements of one kind; artefacts are drawn from them."""
+
+    name: str
+    about: str
+    """One sentence: what is measured."""
+    tasks: Callable[[Scale], Iterable[Task]]
+    version: int = 1
+    """Raised when the meaning of a row changes, so that older rows are measured anew."""
+
+
+class Book:
+    """The rows of all studies at one scale, in one folder."""
+
+    def __init__(self, folder: Path, scale: Scale):
+        self.folder, self.scale = folder / scale.name, scale
+
+    def path(self, study: Study) -> Path:
+        """File of a study's rows."""
+        return self.folder / f"{study.name}.parquet"
+
+    def rows(self, study: Study) -> pd.DataFrame:
+        """Rows there are of the study's tasks at this scale; columns of the key come first.
+
+        Raises:
+            StorageError: the file is damaged.
+        """
+        wanted = {_identity(study, self.scale, task.key) for task in study.tasks(self.scale)}
+        kept = [row for row in self._read(study) if row["task"] in wanted]
+        return pd.DataFrame(kept)
+
+    def missing(self, study: Study) -> list[Task]:
+        """Tasks without rows."""
+        done = {row["task"] for row in self._read(study)}
+        tasks = study.tasks(self.scale)
+        return [t for t in tasks if _identity(study, self.scale, t.key) not in done]
+
+    def run(self, study: Study, progress: Progress | None = None) -> int:
+        """Measure what is missing, and the number of tasks that this took.
+
+        Raises:
+            StorageError: rows can't be written.
+        """
+        missing = self.missing(study)
+        total = sum(1 for _ in study.tasks(self.scale))
+        run = self._note_run() if missing else ""
+        for number, task in enumerate(missing, total - len(missing) + 1):
+            rows = task.measure()
+            made = {"task": _identity(study, self.scale, task.key), "run": run}
+            self._add(study, [{**task.key, **row, **made} for row in rows])
+            if progress is not None:
+                progress(number, total)
+        return len(missing)
+
+    def _read(self, study: Study) -> list[dict[str, Any]]:
+        path = self.path(study)
+        if not path.exists():
+            return []
+        try:
+            return pq.read_table(path).to_pylist()
+        except (OSError, pa.ArrowInvalid) as problem:
+            raise StorageError(f"{path} is damaged: {problem}; delete it") from problem
+
+    def _add(self, study: Study, rows: Sequence[Record]) -> None:
+        """Append rows: other processes may be adding theirs to the same file."""
+        path = self.path(study)
+        part = path.with_name(f"{path.name}.{os.getpid()}.part")
+        try:
+            with FileLock(f"{path}.lock"):
+                everything = [*self._read(study), *rows]
+                columns = dict.fromkeys(name for row in everything for name in row)
+                table = pa.Table.from_pylist(
+                    [{name: row.get(name) for name in columns} for row in everything]
+                )
+                pq.write_table(table, part, compression="zstd")
+                os.replace(part, path)
+        except OSError as problem:
+            raise StorageError(f"cannot write {path}: {problem.strerror}") from problem
+
+    def _note_run(self) -> str:
+        """Write down what this run is made with; its name, by which rows refer to it."""
+        about = about_this_machine() | {"settings": self.scale.settings}
+        run = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:12]
+        path = self.folder / "runs.json"
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with FileLock(f"{path}.lock"):
+                runs = json.loads(path.read_text()) if path.exists() else {}
+                made = datetime.now(UTC).isoformat(timespec="seconds")
+                if run not in runs:
+                    path.write_text(json.dumps(runs | {run: {"first": made, **about}}, indent=1))
+        except OSError as problem:
+            raise StorageError(f"cannot write {path}: {problem.strerror}") from problem
+        return run
+
+
+def _identity(study: Study, scale: Scale, key: Mapping[str, Value]) -> str:
+    parts = (study.name, study.version, scale.settings, dict(key))
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:12]
