@@ -41,7 +41,7 @@ GRIDS = {
                   num_single=38),
         PaperGrid(name="case118", label="118-Bus", single="line:34", double="line:34,line:128",
                   num_single=166),
-        PaperGrid(name="case300", label="300-Bus", single="line:228", double="line:228,line:230",
+        PaperGrid(name="case300", label="300-Bus", single="line:228", double="line:228,line:170",
                   num_single=253),
     )
 }  # fmt: skip
