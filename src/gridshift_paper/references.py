@@ -1,0 +1,50 @@
+"""Two levels beside every accuracy table: what a context gives without any model, and what
+adaptation leaves of the error of a model without any error of its own."""
+
+import numpy as np
+
+from gridshift.adapt.datasets import Dataset, generate
+from gridshift.adapt.surrogate import fit_output_transform
+from gridshift.adapt.surrogate_config import default_num_rows
+from gridshift.arrays import Real
+from gridshift.grid.powerflow import solve
+from gridshift.grid.scenarios import sample_loads, stream
+from gridshift.learn.whitening import Transform
+from gridshift_paper.protocol import SPREAD, Scale, network_of
+
+
+def training_rows(scale: Scale, grid: str, *, seed: int = 0, spread: float = SPREAD) -> Dataset:
+    """The rows that a base surrogate of this scale, grid and seed was trained on."""
+    network = network_of(grid)
+    num_rows = scale.num_rows or default_num_rows(network)
+    rng = stream(network.name, "training", seed=seed)
+    loads = sample_loads(network, rng, num_rows, spread=spread, regime="mixed")
+    return generate(network, loads, min_rows=2)
+
+
+def context_mean(context: Dataset, test: Dataset) -> Real:
+    """(R, Y) the mean of the context's outputs for every row: x is ignored."""
+    return np.tile(context.y.mean(0), (len(test), 1))
+
+
+def perfect_icw(grid: str, context: Dataset, test: Dataset, base_transform: Transform) -> Real:
+    """(R, Y) y_hat = T_ctx^-1(T_base(y)) around the exact y of the same loads on the intact grid.
+
+    What is left of the error is that of the adaptation: sampling of the context's and the base's
+    moments, and what no map of this kind can follow. A row whose loads have no solution on the
+    intact grid is NaN.
+
+    Args:
+        grid: name of the grid.
+        context: solved cases of the new topology.
+        test: rows of the new topology.
+        base_transform: statistics of the training rows, `Surrogate.transform` for instance; the
+            context's are of the same kind, ICW's if it is ZCA.
+    """
+    network, layout = network_of(grid), test.layout
+    loads = layout.unpack_injections(test.x)
+    solution = solve(network, loads)
+    y_base = layout.pack_outputs(network, loads, solution.voltage)
+    y_base[~solution.solved] = np.nan
+    context_transform = fit_output_transform(base_transform.name, context.y, base_transform.eps)
+    return context_transform.inverse(base_transform.forward(y_base))
