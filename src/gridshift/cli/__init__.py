@@ -2,7 +2,17 @@
 
 import click
 
-from gridshift.cli import bench, choosing, doctor, export, grids, screening, surrogates, tables
+from gridshift.cli import (
+    bench,
+    choosing,
+    doctor,
+    export,
+    grids,
+    paper,
+    screening,
+    surrogates,
+    tables,
+)
 from gridshift.cli.group import Group
 
 
@@ -30,6 +40,7 @@ for _command in (
     tables.predict_table,
     choosing.compare,
     choosing.pareto,
+    paper.paper,
     bench.bench,
     doctor.doctor,
 ):

@@ -74,7 +74,7 @@ def severity_chart(study: Screening) -> str | None:
         axes.grid(axis="x")
         axes.tick_params(length=0)
         figure.legend(loc="outside upper left", ncols=4, handlelength=1.2)
-        return _svg(figure, "severity")
+        return as_svg(figure, "severity")
 
 
 def voltage_heat_map(study: Screening) -> str | None:
@@ -131,7 +131,7 @@ def holdout_figure(study: Screening) -> str | None:
         excess.set_xlim(-0.02 * top, top)
         excess.set_ylim(-0.02 * top, top)
         excess.grid()
-        return _svg(figure, "holdout")
+        return as_svg(figure, "holdout")
 
 
 def _ranked_by_limits(study: Screening) -> list[OutageRow]:
@@ -184,10 +184,10 @@ def _heat_map(
             spine.set_visible(False)
         bar = figure.colorbar(image, ax=axes, fraction=0.04, pad=0.015, label=title)
         bar.outline.set_visible(False)  # type: ignore[operator]
-        return _svg(figure, axis)
+        return as_svg(figure, axis)
 
 
-def _svg(figure: Figure, name: str) -> str:
+def as_svg(figure: Figure, name: str) -> str:
     """The figure as an `<svg>` element; `name` keeps its ids apart from other figures'."""
     text = io.StringIO()
     with mpl.rc_context({"svg.hashsalt": name, **STYLE}):

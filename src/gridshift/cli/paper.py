@@ -1,0 +1,158 @@
+"""`gridshift paper`: the tables and figures of the paper, measured here."""
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gridshift.cli.folders import require_writable
+from gridshift.cli.group import command
+from gridshift.cli.output import emit, progress, table
+
+if TYPE_CHECKING:
+    from gridshift_paper.artefacts import Artefact
+    from gridshift_paper.records import Book
+
+WORDS = {
+    "list": "what there is",
+    "all": "measure everything",
+    "report": "write the pages from the rows there are",
+}
+
+
+@command(
+    keys={
+        "artefacts": "list of `name`, `kind`, `paper` (where it is in the paper), `title`, "
+        "`full_rows` (rows measured at full scale); with a name or all instead `rows`, `tasks` "
+        "(measured now), `wall_s`, `tables` (`title`, `columns`, `rows`, `note`), `comments`, "
+        "`figure` (file)",
+        "scale": "small or full",
+        "num_seeds": "root seeds",
+        "page": "with report: the Markdown page",
+        "site": "with report: the HTML page",
+    },
+    examples=[
+        "gridshift paper list",
+        "gridshift paper hyperparameters --scale small --results paper14",
+        "gridshift paper round-trip --scale small --seeds 1 --results paper14 --json",
+        "gridshift paper report --scale small --results paper14 --page paper14/paper.md",
+    ],
+)
+@click.argument("name")
+@click.option(
+    "--scale", type=click.Choice(["small", "full"]), default="full", show_default=True,
+    help="small: under a minute an artefact; full: the paper's sizes, hours in all.",
+)  # fmt: skip
+@click.option(
+    "--seeds", type=click.IntRange(min=1), help="Root seeds, from 0.  [default: full 3, small 1]"
+)
+@click.option(
+    "--results", type=click.Path(path_type=Path, file_okay=False), default=Path("paper"),
+    show_default=True, metavar="DIR", help="Folder of measured rows, figures and the HTML page.",
+)  # fmt: skip
+@click.option(
+    "--page", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+    help="Markdown page that report writes.  [default: paper.md in the folder]",
+)  # fmt: skip
+def paper(
+    name: str, scale: str, seeds: int | None, results: Path, page: Path | None, as_json: bool
+) -> None:
+    """Measure a table or a figure of the paper and set it beside the paper's numbers.
+
+    NAME is an artefact, or list, all or report. Rows that were measured are kept, and what is
+    missing goes on from there, however it was interrupted. report measures nothing.
+    """
+    from gridshift_paper.protocol import SCALES
+    from gridshift_paper.records import Book
+    from gridshift_paper.roster import artefact, artefacts
+
+    chosen = SCALES[scale] if seeds is None else SCALES[scale].with_seeds(seeds)
+    book = Book(results, chosen)
+    about: dict[str, Any] = {"scale": scale, "num_seeds": len(chosen.seeds)}
+    if name == "list":
+        _list(artefacts().values(), Book(results, SCALES["full"]), about, as_json)
+        return
+    if name == "report":
+        _report(list(artefacts().values()), book, results, page, about, as_json)
+        return
+    wanted = list(artefacts().values()) if name == "all" else [artefact(name)]
+    require_writable(results)
+    found = [_measured(one, book, results) for one in wanted]
+    payload = about | {"artefacts": [plain for plain, _ in found]}
+
+    def render(console) -> None:
+        for each in found:
+            _print(console, *each)
+
+    emit(payload, render, as_json=as_json)
+
+
+def _list(known: "Any", full: "Book", about: dict[str, Any], as_json: bool) -> None:
+    listed = [
+        {
+            "name": one.name, "kind": one.kind, "paper": one.paper, "title": one.title,
+            "full_rows": sum(len(rows) for rows in one.rows(full).values()),
+        }
+        for one in known
+    ]  # fmt: skip
+
+    def render(console) -> None:
+        rows = [(a["name"], a["paper"] or "ours", a["full_rows"], a["title"]) for a in listed]
+        columns = ("name", "paper", ">rows, full", "what it shows")
+        console.print(table("artefacts of the paper", columns, rows))
+
+    emit(about | {"artefacts": listed}, render, as_json=as_json)
+
+
+def _report(
+    known: "list[Artefact]", book: "Book", results: Path, page: Path | None,
+    about: dict[str, Any], as_json: bool,
+) -> None:  # fmt: skip
+    from gridshift_paper.report import write_pages
+
+    require_writable(results)
+    page, site = page or results / "paper.md", results / "report.html"
+    write_pages(book, known, page=page, site=site)
+    listed = [{"name": a.name, "kind": a.kind, "paper": a.paper, "title": a.title} for a in known]
+    payload = about | {"artefacts": listed, "page": page, "site": site}
+    emit(payload, lambda console: console.print(f"{page}\n{site}", soft_wrap=True), as_json=as_json)
+
+
+def _measured(one: "Artefact", book: "Book", results: Path) -> tuple[dict[str, Any], Any]:
+    """What the artefact says after measuring what was missing, as JSON and as a section."""
+    from gridshift_paper.report import save_figure, section
+
+    began, tasks = time.perf_counter(), 0
+    for study in one.studies:
+        with progress(f"{one.name}: {study.name}", 1, unit="tasks") as done:
+            tasks += book.run(study, done)
+    found = section(one, book)
+    figure = None
+    if found.figure is not None:
+        figure = results / "figures" / f"{one.name}.png"
+        save_figure(found.figure, figure)
+    tables = [
+        {"title": t.title, "columns": t.columns, "rows": t.rows, "note": t.note}
+        for t in found.tables
+    ]
+    payload = {
+        "name": one.name, "kind": one.kind, "paper": one.paper, "title": one.title,
+        "rows": found.num_rows, "tasks": tasks, "wall_s": time.perf_counter() - began,
+        "tables": tables, "comments": list(found.comments), "figure": figure,
+    }  # fmt: skip
+    return payload, found
+
+
+def _print(console, payload: dict[str, Any], found) -> None:
+    console.print(found.heading, style="bold", soft_wrap=True)
+    for one in found.tables:
+        console.print()
+        console.print(table(one.title, one.columns, one.rows, note=one.note))
+    if found.comments:
+        console.print()
+    for comment in found.comments:
+        console.print(f"- {comment}")
+    if payload["figure"]:
+        console.print(f"picture: {payload['figure']}", soft_wrap=True)
+    console.print()
