@@ -1,3 +1,6 @@
+from dataclasses import replace
+
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -5,7 +8,10 @@ from torch import nn
 from gridshift.errors import GridshiftError
 from gridshift.learn.backbones import BACKBONES
 from gridshift.learn.backbones.dropout import Dropout
+from gridshift.learn.backbones.graph import NodeGraph
+from gridshift.learn.backbones.pfgnn import BLOCK, PfgnnConfig
 from gridshift.learn.backbones.transformer import TransformerConfig
+from tests.reference.message_passing import power_flow_net
 
 FLOAT32 = 2e-5
 """Order of sums of a few hundred float32 terms of size 1: some tens of roundings of 6e-8 each."""
@@ -86,3 +92,105 @@ def test_dropout_does_nothing_in_evaluation():
 def test_a_transformer_that_cannot_be_built_is_refused(wrong):
     with pytest.raises(GridshiftError, match="Transformer needs"):
         TransformerConfig(**wrong)
+
+
+def random_graph(seed: int, num_nodes: int, num_inputs: int = 5) -> NodeGraph:
+    """Random edges, some of them parallel, and as a rule a node without any."""
+    rng = np.random.default_rng(seed)
+    ends = rng.integers(num_nodes - 1, size=(2, 2 * num_nodes))
+    ends = ends[:, ends[0] != ends[1]]
+    features = rng.normal(size=(ends.shape[1], 2))
+    known = rng.random((num_nodes, 4)) < 0.5
+    weight = rng.normal(size=(num_nodes, 4, num_inputs)) * known[..., None]
+    return NodeGraph(
+        num_nodes=num_nodes,
+        edges=np.concatenate([ends, ends[::-1]], axis=1),
+        edge_features=np.concatenate([features, features]),
+        known=known,
+        inputs_to_nodes=weight.reshape(4 * num_nodes, num_inputs),
+        offset=(rng.normal(size=(num_nodes, 4)) * known).ravel(),
+        output_slots=rng.permutation(np.flatnonzero(~known)),
+    )
+
+
+def without_edge(graph: NodeGraph, number: int) -> NodeGraph:
+    keep = np.arange(graph.edges.shape[1]) % (graph.edges.shape[1] // 2) != number
+    changed = {"edges": graph.edges[:, keep], "edge_features": graph.edge_features[keep]}
+    return replace(graph, **changed)
+
+
+def build_on(graph: NodeGraph, **config):
+    torch.manual_seed(0)
+    return PfgnnConfig(**config).build(graph.num_inputs, graph.num_outputs, graph)
+
+
+def give_biases(module: nn.Module) -> None:
+    """Other than zero, so that they are seen, and no ReLU is at its kink."""
+    for name, parameter in module.named_parameters():
+        if name.endswith("bias"):
+            nn.init.normal_(parameter, std=0.3)
+
+
+def test_pfgnn_has_the_papers_number_of_parameters():
+    assert num_parameters(build_on(random_graph(0, 6))) == 354_500
+
+
+@pytest.mark.parametrize(
+    ("seed", "num_nodes", "hops"), [(0, 2, 3), (1, 7, 3), (2, 12, 1), (3, 5, 0)]
+)
+def test_pfgnn_is_powerflownet_edge_by_edge_also_without_an_edge(seed, num_nodes, hops):
+    graph = random_graph(seed, num_nodes)
+    pfgnn = build_on(graph, hidden=11, hops=hops).eval()
+    give_biases(pfgnn)
+    weights = {name: w.double().numpy() for name, w in pfgnn.state_dict().items()}
+    x = np.random.default_rng(seed).normal(size=(3, graph.num_inputs))
+    cases = [(graph, pfgnn)]
+    if graph.edges.size:
+        smaller = without_edge(graph, 0)
+        cases.append((smaller, pfgnn.on(smaller)))
+    for on, network in cases:
+        expected = np.array([power_flow_net(weights, on, row) for row in x])
+        z = network(torch.from_numpy(x).float()).detach().numpy()
+        # float32, relative to the largest value, as sums of both signs cancel
+        np.testing.assert_allclose(z, expected, rtol=0, atol=FLOAT32 * np.abs(expected).max())
+
+
+def test_pfgnn_on_another_graph_shares_its_weights_and_its_state_is_the_weights_alone():
+    graph = random_graph(1, 7)
+    pfgnn = build_on(graph, hidden=9)
+    other = pfgnn.on(without_edge(graph, 2))
+    assert all(a is b for a, b in zip(pfgnn.parameters(), other.parameters(), strict=True))
+    assert pfgnn.state_dict().keys() == dict(pfgnn.named_parameters()).keys()
+    x = torch.randn(4, 5)
+    assert not torch.equal(pfgnn.eval()(x), other.eval()(x))
+    assert torch.equal(other.on(graph)(x), pfgnn(x))
+    assert repr(pfgnn) == repr(other.on(graph)) != repr(other)
+
+
+def test_pfgnn_has_the_gradients_of_its_values():
+    graph = random_graph(1, 4)
+    pfgnn = build_on(graph, hidden=4, num_layers=3, dropout=0.0).double()
+    give_biases(pfgnn)
+    x = torch.randn(2, 5, dtype=torch.float64, requires_grad=True)
+
+    def z(x, *parameters):
+        names = dict(pfgnn.named_parameters())
+        return torch.func.functional_call(pfgnn, dict(zip(names, parameters, strict=True)), (x,))
+
+    assert torch.autograd.gradcheck(z, (x, *pfgnn.parameters()))
+
+
+def test_pfgnn_gives_a_row_the_same_whatever_rows_are_beside_it():
+    pfgnn = build_on(random_graph(4, 6), hidden=8).eval()
+    x = torch.randn(2 * BLOCK + 3, 5)
+    one_by_one = torch.cat([pfgnn(row) for row in x.split(1)])
+    torch.testing.assert_close(pfgnn(x), one_by_one, rtol=FLOAT32, atol=FLOAT32)
+    assert pfgnn(x[:0]).shape == (0, pfgnn.graph.output_slots.numel())
+
+
+def test_a_graph_of_other_inputs_or_outputs_is_refused():
+    graph = random_graph(1, 4)
+    with pytest.raises(GridshiftError, match="5 inputs and"):
+        PfgnnConfig().build(6, graph.num_outputs, graph)
+    with pytest.raises(GridshiftError, match="edges of a graph of 4 nodes"):
+        replace(graph, edges=graph.edges[:, 1:])

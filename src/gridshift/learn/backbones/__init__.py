@@ -5,7 +5,10 @@ inverse transform folds into it and costs nothing at prediction time.
 """
 
 from gridshift.learn.backbones.mlp import MlpConfig
+from gridshift.learn.backbones.pfgnn import PfgnnConfig
 from gridshift.learn.backbones.transformer import TransformerConfig
 
-BACKBONES = {"mlp": MlpConfig, "transformer": TransformerConfig}
-"""Name to the configuration class; `BACKBONES['mlp']().build(num_inputs, num_outputs)`."""
+BACKBONES = {"mlp": MlpConfig, "transformer": TransformerConfig, "pfgnn": PfgnnConfig}
+"""Name to the configuration class; `BACKBONES['mlp']().build(num_inputs, num_outputs)`.
+
+One that `needs_graph` takes a `graph.NodeGraph` as a third argument, and has no linear head."""
