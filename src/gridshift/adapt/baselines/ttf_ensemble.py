@@ -1,0 +1,207 @@
+"""TTF-Ensemble: several base networks, each fine-tuned on the context, and the mean of them.
+
+Jia et al. 2024 was not at hand. The paper says that it fits a base MLP and adapts it to each
+topology by gradient updates on the same context; members, steps and resampling are chosen here.
+"""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from gridshift.adapt.baselines.fine_tune import GradientConfig, adapt_fine_tune
+from gridshift.adapt.cache import cached_arrays
+from gridshift.adapt.context import Context, Predictor
+from gridshift.adapt.datasets import Dataset, generate
+from gridshift.adapt.layout import Layout
+from gridshift.adapt.surrogate import Surrogate, build_backbone, check_grid, train
+from gridshift.adapt.surrogate_config import SurrogateConfig, default_num_rows, describe_config
+from gridshift.arrays import Real
+from gridshift.grid.network import Network
+from gridshift.grid.scenarios import Spread, sample_loads, stream
+from gridshift.learn.training import Progress
+from gridshift.learn.whitening import Affine
+
+NUM_MEMBERS = 5
+TTF = GradientConfig(num_steps=1_000, target="zscore")
+"""Outputs scaled by the context: mean and deviation have moved before the first step."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Ensemble:
+    """Base networks of one grid, each with random weights and resampled rows of its own."""
+
+    members: tuple[Surrogate, ...] = field(repr=False)
+    config: SurrogateConfig
+    record: dict[str, Any]
+    """One set of rows, `train_s` of all members together, and `mae` of their mean."""
+
+    @property
+    def grid(self) -> str:
+        return self.members[0].grid
+
+    @property
+    def layout(self) -> Layout:
+        return self.members[0].layout
+
+    @property
+    def mae(self) -> float:
+        """Mean absolute error of the members' mean on fresh rows of the intact grid."""
+        return self.record["mae"]
+
+    def check(self, network: Network) -> None:
+        """Pass if the network is a topology of this grid.
+
+        Raises:
+            SurrogateMismatchError: it is of another grid, or of another state of it.
+        """
+        check_grid(network, self.grid, self.layout.num_buses, self.members[0].grid_digest)
+
+    def on(self, network: Network) -> "Ensemble":
+        """The same weights with this topology's graph."""
+        return replace(self, members=tuple(member.on(network) for member in self.members))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class EnsemblePredictor:
+    """The mean of several predictors."""
+
+    members: tuple[Predictor, ...]
+
+    def predict(self, x: Real) -> Real:
+        """(R, Y) mean of the members' outputs for inputs (R, X)."""
+        return self._each(x).mean(0)
+
+    def spread(self, x: Real) -> Real:
+        """(R, Y) standard deviation of the members' outputs."""
+        return self._each(x).std(0, ddof=1)
+
+    def _each(self, x: Real) -> Real:
+        return np.stack([member.predict(x) for member in self.members])
+
+
+def adapt_ttf_ensemble(
+    base: Ensemble, context: Context, *, config: GradientConfig = TTF
+) -> EnsemblePredictor:
+    """Each member fine-tuned on the context."""
+    members = (adapt_fine_tune(member, context, config=config) for member in base.members)
+    return EnsemblePredictor(members=tuple(members))
+
+
+def start_ttf_ensemble(
+    network: Network,
+    config: SurrogateConfig,
+    progress: Progress | None = None,
+    *,
+    num_members: int = NUM_MEMBERS,
+) -> Ensemble:
+    """The ensemble of the intact grid, trained only if it isn't there yet.
+
+    Members share one set of solved rows, from which each draws as many with replacement.
+
+    Args:
+        network: the grid or an outage of it.
+        config: rows, backbone and training of every member; the transform is z-score.
+        progress: called while training with (step, number of steps, loss).
+        num_members: networks, at least two.
+    """
+    root, config = network.root, replace(config, transform="zscore")
+    num_rows = config.num_rows or default_num_rows(root)
+    solved = cache(partial(_solved, root, "training", num_rows, config, "mixed"))
+    stored = [
+        cached_arrays(
+            "ttf-ensemble",
+            root,
+            {"member": number, **describe_config(config)},
+            lambda number=number: _train_member(root, config, number, solved(), progress),
+        )
+        for number in range(num_members)
+    ]
+    members = tuple(
+        _assemble(root, member_config(config, number), arrays, record)
+        for number, (arrays, record) in enumerate(stored)
+    )
+    fresh, _ = _solved(root, "validation", config.num_validation, config, "drawn")
+    off = EnsemblePredictor(members=members).predict(fresh.x) - fresh.y
+    records = [member.record for member in members]
+    return Ensemble(
+        members=members,
+        config=config,
+        record={
+            "num_rows": records[0]["num_rows"],
+            "num_solves": records[0]["num_solves"],
+            "data_s": max(record["data_s"] for record in records),
+            "train_s": sum(record["train_s"] for record in records),
+            "mae": float(np.abs(off).mean()),
+        },
+    )
+
+
+def member_config(config: SurrogateConfig, number: int) -> SurrogateConfig:
+    """Configuration of a member: the seed of its weights, batches and dropout is its own."""
+    return replace(config, seed=1_000 * (config.seed + 1) + number)
+
+
+def _train_member(
+    root: Network,
+    config: SurrogateConfig,
+    number: int,
+    solved: tuple[Dataset, float],
+    progress: Progress | None,
+) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    rows, data_s = solved
+    rng = stream(root.name, "bootstrap", draw=number, seed=config.seed)
+    resampled = rows.rows(rng.integers(len(rows), size=len(rows)))
+    member = train(root, member_config(config, number), data=resampled, progress=progress)
+    assert isinstance(member.transform, Affine)
+    arrays = {
+        "input_mean": member.input_mean,
+        "input_scale": member.input_scale,
+        "shift": member.transform.shift,
+        "deviation": member.transform.unwhitener,
+        **{f"backbone.{k}": v.numpy() for k, v in member.backbone.state_dict().items()},
+    }
+    return arrays, member.record | {"data_s": data_s}
+
+
+def _assemble(
+    root: Network,
+    config: SurrogateConfig,
+    arrays: Mapping[str, NDArray[Any]],
+    record: dict[str, Any],
+) -> Surrogate:
+    layout, mean, scale = Layout.of(root), arrays["input_mean"], arrays["input_scale"]
+    backbone = build_backbone(config, root, layout, mean, scale)
+    weights = {k: torch.from_numpy(v) for k, v in arrays.items() if k.startswith("backbone.")}
+    backbone.load_state_dict({k.removeprefix("backbone."): v for k, v in weights.items()})
+    deviation = arrays["deviation"]
+    return Surrogate(
+        grid=root.name,
+        grid_digest=root.digest,
+        layout=layout,
+        config=config,
+        input_mean=mean,
+        input_scale=scale,
+        backbone=backbone.eval(),
+        transform=Affine(
+            name="zscore", shift=arrays["shift"], whitener=1 / deviation, unwhitener=deviation,
+            eps=config.eps, num_rows=record["num_rows"],
+        ),
+        record=record,
+    )  # fmt: skip
+
+
+def _solved(
+    root: Network, role: str, num_rows: int, config: SurrogateConfig, regime: Spread
+) -> tuple[Dataset, float]:
+    """Solved rows of the intact grid, and the seconds that they took."""
+    began = time.perf_counter()
+    rng = stream(root.name, role, seed=config.seed)
+    injections = sample_loads(root, rng, num_rows, spread=config.spread, regime=regime)
+    rows = generate(root, injections, min_rows=max(2, num_rows // 2))
+    return rows, time.perf_counter() - began
