@@ -3,6 +3,7 @@ import pytest
 
 from gridshift.adapt.datasets import generate
 from gridshift.adapt.surrogate import SurrogateConfig, train
+from gridshift.adapt.surrogate_config import OUTPUT_TRANSFORMS
 from gridshift.grid.scenarios import sample_loads
 from gridshift.learn.backbones.mlp import MlpConfig
 from gridshift.learn.training import TrainingConfig
@@ -41,8 +42,25 @@ def training_rows(grid):
 @pytest.fixture(scope="session")
 def surrogates(grid, training_rows):
     """One for each transform."""
-    names = ("identity", "residual", "zscore", "zca", "tangent", "tangent2")
+    names = OUTPUT_TRANSFORMS
     return {name: train(grid, quick_config(name), data=training_rows) for name in names}
+
+
+@pytest.fixture(scope="session")
+def base_of(grid, surrogates, tmp_path_factory):
+    """What a method starts from: one of the surrogates, or a small model of its own."""
+    found = {}
+
+    def start(method):
+        if method.base is None and method.backbone in (None, "mlp"):
+            return surrogates[method.transform or "zca"]
+        if method.name not in found:
+            found[method.name] = method.start(grid.without(["line:1"]), quick_config())
+        return found[method.name]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GRIDSHIFT_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield start
 
 
 @pytest.fixture(scope="session")

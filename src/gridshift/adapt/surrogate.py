@@ -22,6 +22,7 @@ from gridshift.grid.network import Network
 from gridshift.grid.scenarios import Spread, sample_loads, stream
 from gridshift.learn import training
 from gridshift.learn.folding import FoldedNetwork, input_scaling, run
+from gridshift.learn.third_moment import fit_zca_sas
 from gridshift.learn.whitening import Affine, Transform, fit_transform
 
 
@@ -275,8 +276,6 @@ def fit_output_transform(name: str, remainder: Real, eps: float) -> Transform:
     quadratic form in the loads, far from a normal distribution that a covariance would describe.
     """
     if name == ZCA_SAS:
-        from gridshift.learn.third_moment import fit_zca_sas
-
         return fit_zca_sas(remainder, eps=eps)
     if name not in TANGENT_ORDERS:
         return fit_transform(name, remainder, eps=eps)

@@ -18,6 +18,7 @@ from gridshift.adapt.surrogate_config import describe_config, parse_config
 from gridshift.adapt.tangent import plane_of
 from gridshift.errors import StorageError, SurrogateMismatchError
 from gridshift.grid.network import Network
+from gridshift.learn.third_moment import SkewCorrected
 from gridshift.learn.whitening import Affine, Transform
 
 FORMAT = 1
@@ -115,8 +116,6 @@ def _transform(arrays: dict[str, np.ndarray], numbers: dict[str, Any]) -> Transf
     affine = Affine(name=kind if skew is None else "zca", **arrays, **numbers)
     if skew is None:
         return affine
-    from gridshift.learn.third_moment import SkewCorrected
-
     return SkewCorrected(whitening=affine, skew=skew)
 
 
