@@ -1,0 +1,232 @@
+"""DeepOPF-FT: one network for all topologies, which it is told as admittances of every branch.
+
+Source: Zhou, Chen and Low, DeepOPF-FT: One Deep Neural Network for Multiple AC-OPF Problems With
+Flexible Topology, IEEE Transactions on Power Systems 38(1), 2023, and its code
+(github.com/Mzhou-cityu/DeepOPF-FT); what is different here is in docs/baselines.md.
+"""
+
+import time
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from gridshift.adapt.baselines.topologies import (
+    TopologyRows,
+    Trained,
+    held_out_elements,
+    identity,
+    plain_config,
+    solved_rows,
+    training_topologies,
+    validation_rows,
+)
+from gridshift.adapt.cache import cached_arrays
+from gridshift.adapt.context import Context, Predictor
+from gridshift.adapt.layout import Layout
+from gridshift.adapt.surrogate_config import SurrogateConfig
+from gridshift.arrays import Real
+from gridshift.errors import GridshiftError
+from gridshift.grid.contingency import assess, candidate_elements
+from gridshift.grid.network import Network
+from gridshift.grid.scenarios import stream
+from gridshift.learn import training
+from gridshift.learn.folding import input_scaling, run
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeepOpfFtConfig:
+    """A multilayer perceptron on [x, conductance and susceptance of every branch]."""
+
+    hidden: int = 256
+    num_layers: int = 2
+    learning_rate: float = 1e-3
+    embedded: float = 0.5
+    """Share of the training topologies, if there are several, that are embedded ones: one or two
+    branches have a random part of their admittance."""
+    reconstruct: bool = False
+    """Whether generation is computed from the predicted voltages instead of predicted."""
+
+    def __post_init__(self) -> None:
+        if self.hidden < 1 or self.num_layers < 1 or not 0 <= self.embedded < 1:
+            raise GridshiftError(
+                "the network needs at least one layer and one unit, and a share of embedded "
+                f"topologies in [0, 1), not {self}"
+            )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DeepOpfFt(Trained):
+    """A trained network and its scalings. Axis I: inputs, X and twice the branches."""
+
+    own: DeepOpfFtConfig
+    root: Network
+    """The intact grid, whose admittances the ratios refer to."""
+    mean: Real
+    """(I,)"""
+    scale: Real
+    """(I,) standard deviation in training, 1 where an input never varied."""
+    y_mean: Real
+    """(Y,)"""
+    y_scale: Real
+    """(Y,)"""
+    backbone: nn.Module
+
+    def inputs(self, network: Network, x: Real) -> Real:
+        """(R, I) inputs of rows x (R, X) on a topology."""
+        told = admittance_ratios(self.root, network)
+        return np.hstack([x, np.broadcast_to(told, (len(x), len(told)))])
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DeepOpfFtPredictor:
+    """The trained network, told one topology."""
+
+    base: DeepOpfFt
+    network: Network
+
+    def predict(self, x: Real) -> Real:
+        """(R, Y) y of inputs (R, X)."""
+        base, layout = self.base, self.base.layout
+        blocks = run(base.backbone, base.inputs(self.network, x), base.mean, base.scale)
+        y = np.concatenate([z for _, z in blocks]) * base.y_scale + base.y_mean
+        if not base.own.reconstruct:
+            return y
+        voltage = layout.unpack_voltage(x, y)
+        return layout.pack_outputs(self.network, layout.unpack_injections(x), voltage)
+
+
+def admittance_ratios(root: Network, network: Network) -> Real:
+    """(2 E,) series conductance, then susceptance, of each branch as a part of the intact grid's.
+
+    1 for a branch as it is there, 0 for one that is out of service, also if the grid has it out or
+    without conductance.
+    """
+    series, intact = network.branch_y[:, 1], root.branch_y[:, 1]
+    parts = []
+    for now, then in ((series.real, intact.real), (series.imag, intact.imag)):
+        ratio = np.divide(now, then, out=np.ones_like(then), where=then != 0)
+        parts.append(np.where(network.branch_in_service, ratio, 0.0))
+    return np.concatenate(parts)
+
+
+def start_deepopf_ft(
+    network: Network,
+    config: SurrogateConfig,
+    progress: training.Progress | None = None,
+    *,
+    own: DeepOpfFtConfig | None = None,
+    multi: bool = False,
+) -> DeepOpfFt:
+    """Train the network on the intact grid, or on many topologies, or read a trained one."""
+    own = own or DeepOpfFtConfig()
+    root, layout = network.root, Layout.of(network)
+    named = identity(network, layout, config) | {"own": own, "root": root}
+
+    def make() -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        rows = _training_rows(network, config, own, multi=multi)
+        began = time.perf_counter()
+        arrays, backbone = _train(root, config, own, rows, progress)
+        record = rows.record() | {"train_s": time.perf_counter() - began}
+        trained = DeepOpfFt(**named, **arrays, record=record, backbone=backbone)
+        fresh = validation_rows(network, config)
+        y = DeepOpfFtPredictor(base=trained, network=root).predict(fresh.x)
+        weights = {f"backbone.{k}": v.numpy() for k, v in backbone.state_dict().items()}
+        return arrays | weights, record | {"mae": float(np.abs(y - fresh.y).mean())}
+
+    # the reconstruction is no part of training, but of the error in the record
+    stored, record = cached_arrays(
+        "deepopf-ft", network, plain_config(network, config, own, multi=multi), make
+    )
+    prefix = "backbone."
+    state = {
+        k.removeprefix(prefix): torch.from_numpy(stored.pop(k))
+        for k in list(stored)
+        if k.startswith(prefix)
+    }
+    backbone = build(layout.num_inputs + 2 * root.num_branches, layout.num_outputs, own)
+    backbone.load_state_dict(state)
+    return DeepOpfFt(**named, **stored, record=record, backbone=backbone.eval())
+
+
+def start_deepopf_ft_multi(
+    network: Network, config: SurrogateConfig, progress: training.Progress | None = None
+) -> DeepOpfFt:
+    """The network trained on many topologies, none with an element touched that is out here."""
+    return start_deepopf_ft(network, config, progress, multi=True)
+
+
+def adapt_deepopf_ft(base: DeepOpfFt, context: Context) -> Predictor:
+    """The network as it is, told the new topology's admittances; cases aren't used."""
+    return DeepOpfFtPredictor(base=base, network=context.network)
+
+
+adapt_deepopf_ft_multi = adapt_deepopf_ft
+
+
+def build(num_inputs: int, num_outputs: int, own: DeepOpfFtConfig) -> nn.Sequential:
+    """Hidden layers with ReLU and a linear head, with PyTorch's default random weights."""
+    layers: list[nn.Module] = []
+    width = num_inputs
+    for _ in range(own.num_layers):
+        layers += [nn.Linear(width, own.hidden), nn.ReLU()]
+        width = own.hidden
+    return nn.Sequential(*layers, nn.Linear(width, num_outputs))
+
+
+def embedded_topologies(network: Network, num: int, *, seed: int) -> list[Network]:
+    """Intact grids of which one or two random lines have a random part of their admittance.
+
+    No element that is out in `network` is touched. Those without a nominal solution are left out.
+    """
+    root, held_out = network.root, held_out_elements(network)
+    rng = stream(root.name, "embedded", outage=",".join(sorted(held_out)), seed=seed)
+    candidates = [label for label in candidate_elements(root) if label not in held_out]
+    found = []
+    for _ in range(num):
+        branch_y = root.branch_y.copy()
+        for label in rng.choice(candidates, int(rng.integers(1, 3)), replace=False):
+            branch_y[list(root.elements[label])] *= rng.uniform()
+        weakened = replace(root, branch_y=branch_y)
+        if assess(weakened, ()).usable:
+            found.append(weakened)
+    return found
+
+
+def _training_rows(
+    network: Network, config: SurrogateConfig, own: DeepOpfFtConfig, *, multi: bool
+) -> TopologyRows:
+    topologies = list(training_topologies(network, multi=multi))
+    if multi:
+        num = round(len(topologies) * own.embedded / (1 - own.embedded))
+        topologies += embedded_topologies(network, num, seed=config.seed)
+    return solved_rows(topologies, config)
+
+
+def _train(
+    root: Network,
+    config: SurrogateConfig,
+    own: DeepOpfFtConfig,
+    rows: TopologyRows,
+    progress: training.Progress | None,
+) -> tuple[dict[str, Real], nn.Module]:
+    told = np.stack([admittance_ratios(root, network) for network in rows.networks])
+    inputs = np.hstack([rows.x, told[rows.topology]])
+    mean, scale = input_scaling(inputs)
+    y_mean, y_scale = input_scaling(rows.y)
+    seed = int(stream(root.name, "weights", seed=config.seed).integers(2**31))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        backbone = build(inputs.shape[1], rows.y.shape[1], own)
+    backbone = training.fit(
+        backbone,
+        torch.from_numpy(((inputs - mean) / scale).astype(np.float32)),
+        torch.from_numpy(((rows.y - y_mean) / y_scale).astype(np.float32)),
+        replace(config.training, learning_rate=own.learning_rate),
+        seed=seed,
+        progress=progress,
+    )
+    return {"mean": mean, "scale": scale, "y_mean": y_mean, "y_scale": y_scale}, backbone

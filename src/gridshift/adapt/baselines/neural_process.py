@@ -1,0 +1,181 @@
+"""Conditional neural process: what it is made of, and its training by episodes.
+
+Shape letters: N context rows, M target rows, X inputs, Y outputs, H width of the representation.
+"""
+
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from gridshift.errors import GridshiftError
+from gridshift.learn.training import Progress, TrainingConfig
+
+REPORT_EVERY = 200
+CHECKPOINT_EVERY = 1_000
+SMALLEST_SCALE = 1e-3
+"""Least standard deviation predicted, in deviations of the context."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MmnpConfig:
+    """Encoder and decoder with two hidden layers, and the episodes they are trained on."""
+
+    hidden: int = 256
+    representation: int = 128
+    learning_rate: float = 1e-3
+    step_factor: float = 0.3
+    """Episodes for each of the steps of a surrogate's training: one costs more than one step."""
+    fewest: int = 50
+    """Context rows of the smallest episode."""
+    most: int = 400
+    """Context rows of the largest episode."""
+    num_targets: int = 128
+    rows_per_topology: int = 300
+    """Solved rows of each topology if there are several; contexts are no larger than they allow."""
+    statistics: Literal["context", "training"] = "context"
+    """Whose mean and deviation scale the rows of an episode."""
+
+    def __post_init__(self) -> None:
+        if min(self.hidden, self.representation, self.num_targets) < 1 or self.step_factor <= 0:
+            raise GridshiftError(
+                f"a neural process needs units, targets and a positive factor, not {self}"
+            )
+        if not 2 <= self.fewest <= self.most or self.rows_per_topology < 4:
+            raise GridshiftError(
+                f"contexts need at least 2 rows and topologies at least 4, not {self}"
+            )
+
+    def num_steps(self, training: TrainingConfig) -> int:
+        """Episodes of a training."""
+        return max(1, round(training.num_steps * self.step_factor))
+
+
+class NeuralProcess(nn.Module):
+    """Mean and scale of each output, given a set of context rows whose order doesn't matter.
+
+    Source: Garnelo et al., Conditional Neural Processes, 2018.
+    """
+
+    def __init__(self, num_inputs: int, num_outputs: int, config: MmnpConfig):
+        super().__init__()
+        hidden, width = config.hidden, config.representation
+        self.encoder = _layers(num_inputs + num_outputs, hidden, width)
+        self.decoder = _layers(num_inputs + width, hidden, 2 * num_outputs)
+
+    def encode(self, x_NX: Tensor, y_NY: Tensor) -> Tensor:
+        return self.encoder(torch.cat([x_NX, y_NY], -1)).mean(0)
+
+    def decode(self, x_MX: Tensor, r_H: Tensor) -> tuple[Tensor, Tensor]:
+        both = torch.cat([x_MX, r_H.expand(len(x_MX), -1)], -1)
+        mean_MY, raw_MY = self.decoder(both).chunk(2, -1)
+        return mean_MY, SMALLEST_SCALE + nn.functional.softplus(raw_MY)
+
+
+def scaling(rows: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and standard deviation of each column of rows (N, C); 1 for one that never varies."""
+    deviation = rows.std(0)
+    return rows.mean(0), torch.where(rows.amax(0) > rows.amin(0), deviation, 1.0)
+
+
+def train_episodes(
+    model: NeuralProcess,
+    tasks: Sequence[tuple[Tensor, Tensor]],
+    config: MmnpConfig,
+    training: TrainingConfig,
+    *,
+    seed: int,
+    progress: Progress | None = None,
+    checkpoint: Path | None = None,
+) -> None:
+    """Minimise the Gaussian negative log-likelihood of targets given contexts, in place.
+
+    Every episode draws a task, and from it context and target rows; what it draws depends on seed
+    and number of the step alone, so that an interrupted training goes on as if it had not been.
+
+    Args:
+        model: with its initial weights.
+        tasks: rows (R, X) and (R, Y) of each topology.
+        config: sizes of episodes.
+        training: schedule.
+        seed: of the episodes.
+        progress: called with step, number of steps and mean loss.
+        checkpoint: file to go on from if it exists, and to write to while training.
+    """
+    num_steps = config.num_steps(training)
+    optimizer = torch.optim.AdamW(
+        model.parameters(), lr=config.learning_rate, weight_decay=training.weight_decay, fused=True
+    )
+    recent: list[float] = []
+    for step in range(_restore(checkpoint, model, optimizer), num_steps):
+        loss = _episode_loss(model, tasks, config, np.random.default_rng([seed, step]))
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), training.clip_norm, foreach=True)
+        for group in optimizer.param_groups:
+            group["lr"] = config.learning_rate * (1 + math.cos(math.pi * step / num_steps)) / 2
+        optimizer.step()
+        recent.append(float(loss.detach()))
+        done = step + 1
+        if progress is not None and (done % REPORT_EVERY == 0 or done == num_steps):
+            progress(done, num_steps, float(np.mean(recent)))
+            recent.clear()
+        if done % CHECKPOINT_EVERY == 0:
+            _save(checkpoint, done, model, optimizer)
+
+
+def _episode_loss(
+    model: NeuralProcess,
+    tasks: Sequence[tuple[Tensor, Tensor]],
+    config: MmnpConfig,
+    rng: np.random.Generator,
+) -> Tensor:
+    x, y = tasks[rng.integers(len(tasks))]
+    num_targets = min(config.num_targets, len(x) // 2)
+    most = min(config.most, len(x) - num_targets)
+    num = int(rng.integers(min(config.fewest, most), most + 1))
+    rows = torch.from_numpy(rng.permutation(len(x))[: num + num_targets])
+    x, y = x[rows], y[rows]
+    if config.statistics == "context":
+        (x_mean, x_scale), (y_mean, y_scale) = scaling(x[:num]), scaling(y[:num])
+        x, y = (x - x_mean) / x_scale, (y - y_mean) / y_scale
+    mean, scale = model.decode(x[num:], model.encode(x[:num], y[:num]))
+    return (0.5 * ((y[num:] - mean) / scale) ** 2 + scale.log()).mean()
+
+
+def _layers(num_inputs: int, hidden: int, num_outputs: int) -> nn.Sequential:
+    return nn.Sequential(
+        nn.Linear(num_inputs, hidden), nn.ReLU(),
+        nn.Linear(hidden, hidden), nn.ReLU(),
+        nn.Linear(hidden, num_outputs),
+    )  # fmt: skip
+
+
+def _restore(path: Path | None, model: nn.Module, optimizer: torch.optim.Optimizer) -> int:
+    if path is None or not path.exists():
+        return 0
+    state = torch.load(path, weights_only=True)
+    model.load_state_dict(state["model"])
+    optimizer.load_state_dict(state["optimizer"])
+    return state["step"]
+
+
+def _save(
+    path: Path | None, step: int, model: nn.Module, optimizer: torch.optim.Optimizer
+) -> None:
+    if path is None:
+        return
+    part = path.with_name(path.name + ".part")
+    state = {"step": step, "model": model.state_dict(), "optimizer": optimizer.state_dict()}
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        torch.save(state, part)
+        os.replace(part, path)
+    except (OSError, RuntimeError):
+        return  # a cache that can't be written costs time, no more

@@ -1,0 +1,188 @@
+"""Solved rows of many topologies of a grid, to train on; and what every trained model keeps."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from gridshift.adapt.datasets import Dataset, generate
+from gridshift.adapt.layout import Layout
+from gridshift.adapt.surrogate import check_grid
+from gridshift.adapt.surrogate_config import SurrogateConfig, default_num_rows
+from gridshift.arrays import Int, Real
+from gridshift.grid.contingency import assess, cut_off_buses, enumerate_outages, outage_text
+from gridshift.grid.network import Network
+from gridshift.grid.scenarios import Spread, sample_loads, stream
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Trained:
+    """A trained model that adaptation starts from and leaves alone; a `Base`."""
+
+    grid: str
+    """Name of the grid."""
+    grid_digest: str
+    """Digest of the network as read."""
+    layout: Layout
+    config: SurrogateConfig
+    record: dict[str, Any]
+    """How the training went: topologies, rows, solves, seconds, validation error."""
+
+    @property
+    def mae(self) -> float:
+        """Mean absolute error over all entries of y on fresh rows of the intact grid."""
+        return self.record["mae"]
+
+    def check(self, network: Network) -> None:
+        """Pass if the network is a topology of this model's grid.
+
+        Raises:
+            SurrogateMismatchError: it is of another grid, or of another state of it.
+        """
+        check_grid(network, self.grid, self.layout.num_buses, self.grid_digest)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TopologyRows:
+    """Solved rows of several topologies, all of the first, then all of the second, and so on."""
+
+    networks: tuple[Network, ...]
+    layout: Layout
+    x: Real
+    """(R, X)"""
+    y: Real
+    """(R, Y)"""
+    topology: Int
+    """(R,) number of each row's network."""
+    num_solves: int
+    """Solves that were paid for, failed ones included."""
+    data_s: float
+    """Seconds of drawing and solving."""
+
+    def record(self) -> dict[str, Any]:
+        """What the rows cost, for a model's record."""
+        return {
+            "num_topologies": len(self.networks),
+            "num_rows": len(self.x),
+            "num_solves": self.num_solves,
+            "data_s": self.data_s,
+        }
+
+
+def training_topologies(network: Network, *, multi: bool) -> tuple[Network, ...]:
+    """The intact grid, and if `multi` each single-line outage of it that may be trained on.
+
+    Left out are outages of an element that is out in `network` and of its electrical twins, the
+    parallel circuits with the same admittances, and outages without a nominal solution.
+    """
+    root = network.root
+    if not multi:
+        return (root,)
+    held_out = held_out_elements(network)
+    outages = [o for o in enumerate_outages(root, "lines") if held_out.isdisjoint(o)]
+    cut_off = cut_off_buses(root, outages)
+    found = [assess(root, o, cut_off=cut) for o, cut in zip(outages, cut_off, strict=True)]
+    return root, *(outage.network for outage in found if outage.usable)
+
+
+def held_out_elements(network: Network) -> set[str]:
+    """Elements that are out in `network`, and those whose loss would give the same equations."""
+    out = set(network.outaged)
+    return {
+        label
+        for label, branches in network.elements.items()
+        if label in out or any(_same(network, branches, network.elements[o]) for o in out)
+    }
+
+
+def _same(network: Network, some: Sequence[int], others: Sequence[int]) -> bool:
+    def ports(branches: Sequence[int]) -> tuple[set[tuple[int, int]], np.ndarray]:
+        ends = {(int(network.branch_from[b]), int(network.branch_to[b])) for b in branches}
+        return ends, network.branch_y[list(branches)].sum(0)
+
+    (ends, y), (other_ends, other_y) = ports(some), ports(others)
+    if {(t, f) for f, t in other_ends} == ends:
+        return np.allclose(y, other_y[::-1], rtol=1e-9)
+    return ends == other_ends and np.allclose(y, other_y, rtol=1e-9)
+
+
+def solved_rows(
+    networks: Sequence[Network],
+    config: SurrogateConfig,
+    *,
+    num_rows: int | None = None,
+    role: str = "training",
+) -> TopologyRows:
+    """Draw and solve the training rows, shared out evenly over the topologies.
+
+    Args:
+        networks: topologies of one grid; the intact grid alone gives a surrogate's training rows.
+        config: spread, seed and number of rows.
+        num_rows: rows in all, if it isn't the configuration's.
+        role: name of the random stream.
+
+    Raises:
+        ScenarioError: a topology has no solution for half of its scenarios or more.
+    """
+    began = time.perf_counter()
+    num_rows = num_rows or config.num_rows or default_num_rows(networks[0])
+    share = max(2, num_rows // len(networks))
+    found = [draw_rows(network, config, share, role=role) for network in networks]
+    return TopologyRows(
+        networks=tuple(networks),
+        layout=found[0].layout,
+        x=np.concatenate([data.x for data in found]),
+        y=np.concatenate([data.y for data in found]),
+        topology=np.repeat(np.arange(len(found)), [len(data) for data in found]),
+        num_solves=sum(data.num_solves for data in found),
+        data_s=time.perf_counter() - began,
+    )
+
+
+def draw_rows(
+    network: Network,
+    config: SurrogateConfig,
+    num_rows: int,
+    *,
+    role: str,
+    regime: Spread = "mixed",
+) -> Dataset:
+    """Solved rows of one topology, of the stream that a surrogate would take."""
+    rng = stream(network.name, role, outage=outage_text(network.outaged), seed=config.seed)
+    injections = sample_loads(network, rng, num_rows, spread=config.spread, regime=regime)
+    return generate(network, injections, min_rows=max(2, num_rows // 2))
+
+
+def validation_rows(network: Network, config: SurrogateConfig) -> Dataset:
+    """Fresh rows of the intact grid, on which the error of a new model is measured."""
+    root = network.root
+    return draw_rows(root, config, config.num_validation, role="validation", regime="drawn")
+
+
+def plain_config(
+    network: Network, config: SurrogateConfig, own: Any, *, multi: bool
+) -> dict[str, Any]:
+    """What a trained model depends on besides the grid, as JSON values, for `cached_arrays`."""
+    return {
+        "own": asdict(own),
+        "training": asdict(config.training),
+        "num_rows": config.num_rows,
+        "num_validation": config.num_validation,
+        "spread": config.spread,
+        "seed": config.seed,
+        "multi": multi,
+        "held_out": sorted(held_out_elements(network)) if multi else [],
+    }
+
+
+def identity(network: Network, layout: Layout, config: SurrogateConfig) -> dict[str, Any]:
+    """The fields by which a `Trained` knows its grid."""
+    root = network.root
+    return {
+        "grid": root.name,
+        "grid_digest": root.digest,
+        "layout": layout,
+        "config": replace(config),
+    }
