@@ -1,0 +1,206 @@
+"""What the accuracy artefacts are drawn from: all variants of the paper's Table II, on the intact
+grid and on both of its standard outages, and the reference levels beside them."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from gridshift.adapt.cache import cached_surrogate
+from gridshift.adapt.context import Context, Predictor
+from gridshift.adapt.datasets import Dataset
+from gridshift.adapt.methods import METHODS
+from gridshift.adapt.surrogate import Surrogate, fit_output_transform
+from gridshift.adapt.surrogate_config import PRODUCT_TRAINING, SurrogateConfig
+from gridshift.arrays import Real
+from gridshift.learn.moments import EPS
+from gridshift.learn.third_moment import SkewCorrected
+from gridshift.learn.whitening import fit_zca
+from gridshift.study.metrics import mean_absolute_errors, mismatch_summary
+from gridshift_paper.protocol import (
+    GRIDS,
+    PaperGrid,
+    Scale,
+    base_surrogate,
+    context_rows,
+    network_of,
+    rows_for_test,
+)
+from gridshift_paper.records import Record, Study, Task
+from gridshift_paper.references import context_mean, perfect_icw, training_rows
+
+TOPOLOGIES = ("base", "N-1", "N-2")
+WITH_CONTEXT = {"residual": "residual", "zscore": "zscore", "zca": "icw", "zca-sas": "icw-sas"}
+"""Transform to the method that re-estimates it from a context; 'identity' has no statistics."""
+VARIANTS_OF = {
+    ("case30", "mlp"): ("identity", *WITH_CONTEXT),
+    ("case30", "transformer"): ("identity", *WITH_CONTEXT),
+    ("case30", "pfgnn"): ("identity", "residual", "zscore", "zca"),
+    ("case118", "mlp"): ("identity", "residual", "zscore", "zca"),
+    ("case300", "mlp"): ("zca",),
+}
+"""Grid and backbone to the transforms measured; the third moment is on case30 in the paper."""
+NUM_TIMINGS = 5
+"""Of which the fastest counts."""
+
+
+def outage_of(grid: PaperGrid, topology: str) -> str:
+    """The outage of 'base', 'N-1' or 'N-2' ('Most')."""
+    return {"base": "", "N-1": grid.single, "N-2": grid.double}[topology]
+
+
+def context_sizes(scale: Scale, grid: str) -> tuple[int, ...]:
+    """The paper has ten times the context for the 300-bus system in Fig. 4."""
+    n = scale.num_context
+    return (n, 10 * n) if grid == "case300" else (n,)
+
+
+def measure_variant(
+    scale: Scale, grid: str, backbone: str, transform: str, seed: int
+) -> list[Record]:
+    """Rows of one of the paper's surrogates."""
+    surrogate = base_surrogate(scale, grid, transform=transform, backbone=backbone, seed=seed)
+    return measure_surrogate(scale, surrogate, seed)
+
+
+def measure_without_dropout(scale: Scale, grid: str, seed: int) -> list[Record]:
+    """Rows of the product's surrogate: the paper's MLP and ZCA, without dropout."""
+    steps = min(scale.num_steps, PRODUCT_TRAINING.num_steps)
+    training = replace(PRODUCT_TRAINING, num_steps=steps)
+    config = SurrogateConfig(training=training, num_rows=scale.num_rows, seed=seed)
+    return measure_surrogate(scale, cached_surrogate(network_of(grid), config), seed)
+
+
+def measure_surrogate(scale: Scale, surrogate: Surrogate, seed: int) -> list[Record]:
+    """Rows of one trained surrogate: topologies x statistics of the base or of a context."""
+    grid, rows = surrogate.grid, []
+    for topology in TOPOLOGIES:
+        outage = outage_of(GRIDS[grid], topology)
+        test = rows_for_test(grid, outage, scale.num_test, seed=seed)
+        for n in context_sizes(scale, grid):
+            context = context_rows(grid, outage, n, seed=seed)
+            for statistics, fit in _adaptations(surrogate, Context.of(context)).items():
+                if statistics == "frozen" and n != scale.num_context:
+                    continue
+                about = {
+                    "topology": topology, "outage": outage, "statistics": statistics,
+                    "num_context": 0 if statistics == "frozen" else n,
+                }  # fmt: skip
+                rows.append(about | evaluate(fit, test))
+    return rows
+
+
+def _adaptations(surrogate: Surrogate, context: Context) -> dict[str, Callable[[], Predictor]]:
+    """'frozen'; 'ctx', unless the transform has no statistics; for a third moment 'ctx-2' too."""
+    fits: dict[str, Callable[[], Predictor]] = {}
+    fits["frozen"] = partial(METHODS["frozen"].fit, surrogate, context)
+    base = surrogate.transform
+    if base.name in WITH_CONTEXT:
+        fits["ctx"] = partial(METHODS[WITH_CONTEXT[base.name]].fit, surrogate, context)
+    if isinstance(base, SkewCorrected):
+        fits["ctx-2"] = lambda: _with_skew_of_base(surrogate, base, context)
+    return fits
+
+
+def _with_skew_of_base(surrogate: Surrogate, base: SkewCorrected, context: Context) -> Predictor:
+    """Mean and covariance of the context, skewness as trained: no third moment is sampled."""
+    whitening = fit_zca(context.y, eps=base.eps)
+    return surrogate.on(context.network).with_transform(replace(base, whitening=whitening))
+
+
+def evaluate(fit: Callable[[], Any], test: Dataset) -> dict[str, Any]:
+    """Errors, mismatch and seconds of what `fit` returns, on rows of one topology."""
+    predictor, fit_s = _fastest(fit)
+    y_hat, predict_s = _fastest(lambda: predictor.predict(test.x))
+    layout = test.layout
+    load_power = layout.unpack_injections(test.x).load_power
+    mismatch = mismatch_summary(test.network, layout.unpack_voltage(test.x, y_hat), load_power)
+    return {
+        **mean_absolute_errors(layout, test.y, y_hat),
+        "mismatch_median": mismatch["median"],
+        "fit_s": fit_s,
+        "predict_1000_s": predict_s * 1000 / len(test),
+        "num_test": len(test),
+        "num_test_failed": test.num_solves - len(test),
+    }
+
+
+def _fastest(work: Callable[[], Any]) -> tuple[Any, float]:
+    seconds = []
+    for _ in range(NUM_TIMINGS):
+        began = time.perf_counter()
+        result = work()
+        seconds.append(time.perf_counter() - began)
+    return result, min(seconds)
+
+
+def _variants(scale: Scale) -> Iterator[Task]:
+    for seed in scale.seeds:
+        for (grid, backbone), transforms in VARIANTS_OF.items():
+            for transform in transforms if grid in scale.grids else ():
+                key = {"grid": grid, "backbone": backbone, "transform": transform, "seed": seed}
+                yield Task(key=key, measure=partial(measure_variant, scale, **key))
+
+
+VARIANTS = Study(
+    name="variants",
+    about="errors of each backbone and output transform on three topologies, with the base's "
+    "statistics and with a context's",
+    tasks=_variants,
+)
+
+
+def measure_references(scale: Scale, grid: str, seed: int) -> Sequence[Record]:
+    """Rows of one grid: topologies x (mean of the context, perfect surrogate of each transform)."""
+    training = training_rows(scale, grid, seed=seed)
+    transforms = {t: fit_output_transform(t, training.y, EPS) for t in WITH_CONTEXT}
+    rows: list[Record] = []
+    for topology in TOPOLOGIES:
+        outage = outage_of(GRIDS[grid], topology)
+        test = rows_for_test(grid, outage, scale.num_test, seed=seed)
+        for n in context_sizes(scale, grid):
+            context = context_rows(grid, outage, n, seed=seed)
+            levels = {"context-mean": context_mean(context, test)}
+            levels |= {t: perfect_icw(grid, context, test, base) for t, base in transforms.items()}
+            for level, y_hat in levels.items():
+                about = {"topology": topology, "reference": level, "num_context": n}
+                rows.append(about | _errors_where_solved(test, y_hat))
+    return rows
+
+
+def _errors_where_solved(test: Dataset, y_hat: Real) -> dict[str, Any]:
+    kept = np.isfinite(y_hat).all(1)
+    errors = mean_absolute_errors(test.layout, test.y[kept], y_hat[kept])
+    return errors | {"num_test": int(kept.sum()), "num_without_base_solution": int((~kept).sum())}
+
+
+def _references(scale: Scale) -> Iterator[Task]:
+    for grid in scale.cases("case30", "case118", "case300"):
+        for seed in scale.seeds:
+            key = {"grid": grid.name, "seed": seed}
+            yield Task(key=key, measure=partial(measure_references, scale, **key))
+
+
+def _without_dropout(scale: Scale) -> Iterator[Task]:
+    for seed in scale.seeds:
+        for grid in scale.cases("case30", "case118", "case300"):
+            key = {"grid": grid.name, "seed": seed}
+            yield Task(key=key, measure=partial(measure_without_dropout, scale, **key))
+
+
+NO_DROPOUT = Study(
+    name="no-dropout",
+    about="the same of a surrogate that fits the intact grid better: what is left to the network",
+    tasks=_without_dropout,
+)
+
+
+REFERENCES = Study(
+    name="references",
+    about="errors of the context's mean, and of adaptation around exact solutions of the intact "
+    "grid, for each output transform",
+    tasks=_references,
+)
