@@ -68,7 +68,7 @@ def scaled(scale: Scale, num: int) -> int:
 
 def steps_of(scale: Scale, backbone: str) -> tuple[int, ...]:
     """Budgets of gradient steps: the paper's, as many fewer as the scale's 40,000 are."""
-    trained_for = scale.num_steps_pfgnn if backbone == "pfgnn" else scale.num_steps
+    trained_for = scale.steps(backbone)
     return tuple(dict.fromkeys(max(1, number * trained_for // 40_000) for number in MILESTONES))
 
 
@@ -157,7 +157,8 @@ def _sweep(scale: Scale, grid: str) -> Sequence[Record]:
             spent["predict_s"] += time.perf_counter() - fitted
     return [
         {
-            "num_outages": len(outages), "num_left_out": num_left_out, "num_rows": rows, **spent,
+            "num_outages": len(outages), "num_left_out": num_left_out, "num_rows": rows,
+            "num_context": scale.num_context, **spent,
             "with_test_rows_s": time.perf_counter() - began,
             "with_test_rows_cpu_s": time.process_time() - cpu_began,
         }
@@ -270,7 +271,7 @@ def _closed_form(
         rows.append({"method": name, **_errors(predictor, test)})
     mean = np.tile(context.y.mean(0), (len(test), 1))
     rows.append({"method": "context-mean", **mean_absolute_errors(test.layout, test.y, mean)})
-    return rows
+    return [{"num_solves": context.num_solves, **row} for row in rows]
 
 
 CLOSED_FORM = Study(

@@ -8,7 +8,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -120,7 +120,7 @@ class Book:
 
     def _note_run(self) -> str:
         """Write down what this run is made with; its name, by which rows refer to it."""
-        about = about_this_machine() | {"settings": self.scale.settings}
+        about = about_this_machine() | {"scale": asdict(self.scale)}
         run = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:12]
         path = self.folder / "runs.json"
         try:
@@ -136,5 +136,6 @@ class Book:
 
 
 def _identity(study: Study, scale: Scale, key: Mapping[str, Value]) -> str:
-    parts = (study.name, study.version, scale.settings, dict(key))
+    settings = scale.settings(str(key.get("backbone", "mlp")))
+    parts = (study.name, study.version, settings, dict(key))
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:12]

@@ -76,7 +76,9 @@ def test_frozen_is_the_surrogate_and_needs_no_context(surrogates, grid, outage_r
         assert np.array_equal(predictor.predict(outage_rows.x), surrogate.predict(outage_rows.x))
 
 
-def test_every_context_method_beats_frozen_on_a_severe_outage(base_of, surrogates, outage_rows, grid):
+def test_every_context_method_beats_frozen_on_a_severe_outage(
+    base_of, surrogates, outage_rows, grid
+):
     network = outage_rows.network
     test = generate(network, sample_loads(network, np.random.default_rng(6), 200, regime="drawn"))
 

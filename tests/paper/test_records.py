@@ -63,7 +63,7 @@ def test_every_row_names_the_run_that_made_it(tmp_path, tiny):
     runs = json.loads((book.folder / "runs.json").read_text())
     (run,) = set(book.rows(counting([])).run)
     assert runs[run]["versions"]["numpy"]
-    assert runs[run]["settings"]["num_steps"] == tiny.num_steps
+    assert runs[run]["scale"]["num_steps"] == tiny.num_steps
 
 
 def test_a_damaged_file_is_named(tmp_path, tiny):

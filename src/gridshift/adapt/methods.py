@@ -8,6 +8,9 @@ from typing import Any, Literal
 import numpy as np
 
 from gridshift.adapt.base import Base
+from gridshift.adapt.baselines.fine_tune import adapt_fine_tune, adapt_scratch
+from gridshift.adapt.baselines.pi_ttt import adapt_pi_ttt
+from gridshift.adapt.baselines.ttf_ensemble import adapt_ttf_ensemble, start_ttf_ensemble
 from gridshift.adapt.cache import cached_surrogate
 from gridshift.adapt.context import Context, Predictor
 from gridshift.adapt.moment_methods import (
@@ -57,6 +60,11 @@ class Method:
     def gradient(self) -> bool:
         """Whether it takes gradient steps on the new topology."""
         return "gradient steps" in self.needs
+
+    @property
+    def fast(self) -> bool:
+        """Whether it takes no gradient steps, and starts from an ordinary surrogate."""
+        return not self.gradient and self.base is None and self.backbone is None
 
     @property
     def uses_solved_cases(self) -> bool:
@@ -270,6 +278,46 @@ METHODS: dict[str, Method] = {
             source="gridshift, docs/tangent.md",
             adapt=adapt_corrected_tangent,
             transform="tangent2",
+        ),
+        Method(
+            name="pfgnn",
+            summary="PowerFlowNet's graph network, given the new topology's graph",
+            needs=("network",),
+            source="Lin et al. 2024, PowerFlowNet",
+            adapt=adapt_frozen,
+            transform="zscore",
+            backbone="pfgnn",
+        ),
+        Method(
+            name="fine-tune",
+            summary="all weights of the surrogate trained on, on the context",
+            needs=("solved cases", "gradient steps"),
+            source="paper, section IV and appendix on cost",
+            adapt=adapt_fine_tune,
+            transform="zscore",
+        ),
+        Method(
+            name="scratch",
+            summary="the surrogate's architecture trained anew on the context alone",
+            needs=("solved cases", "gradient steps"),
+            source="paper, appendix on cost",
+            adapt=adapt_scratch,
+        ),
+        Method(
+            name="ttf-ensemble",
+            summary="five networks of the intact grid, each fine-tuned on the context; their mean",
+            needs=("solved cases", "gradient steps"),
+            source="Jia et al. 2024, as the paper describes it",
+            adapt=adapt_ttf_ensemble,
+            base=start_ttf_ensemble,
+        ),
+        Method(
+            name="pi-ttt",
+            summary="last layer moved until unlabelled rows satisfy the power balance better",
+            needs=("network", "gradient steps"),
+            source="Dogoulis et al. 2025, physics-informed test-time training",
+            adapt=adapt_pi_ttt,
+            transform="zca",
         ),
     )
 }

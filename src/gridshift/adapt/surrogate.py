@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from gridshift.adapt.datasets import Dataset, generate
+from gridshift.adapt.graph import graph_of
 from gridshift.adapt.layout import Layout
 from gridshift.adapt.surrogate_config import ZCA_SAS, SurrogateConfig, default_num_rows
 from gridshift.adapt.tangent import TANGENT_ORDERS, Plane, plane_of
@@ -67,8 +68,6 @@ class Surrogate:
         """The same weights with this topology's graph; itself, if the backbone takes no graph."""
         if not self.config.backbone.needs_graph:
             return self
-        from gridshift.adapt.graph import graph_of
-
         graph = graph_of(network, self.layout, self.input_mean, self.input_scale)
         return replace(self, backbone=self.backbone.on(graph))  # type: ignore[operator]
 
@@ -263,8 +262,6 @@ def build_backbone(
     sizes = layout.num_inputs, layout.num_outputs
     if not backbone.needs_graph:
         return backbone.build(*sizes)  # type: ignore[call-arg]
-    from gridshift.adapt.graph import graph_of
-
     return backbone.build(*sizes, graph_of(network, layout, input_mean, input_scale))  # type: ignore[call-arg]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from gridshift.adapt.tangent import TANGENT_ORDERS
 from gridshift.errors import GridshiftError
 from gridshift.grid.network import Network
-from gridshift.learn.backbones import BACKBONES
+from gridshift.learn.backbones import BACKBONES, BackboneConfig
 from gridshift.learn.backbones.mlp import MlpConfig
 from gridshift.learn.training import PAPER_TRAINING, TrainingConfig
 from gridshift.learn.whitening import EPS, TRANSFORMS
@@ -46,7 +46,7 @@ class SurrogateConfig:
     eps: float = EPS
     """Regularisation of the transform, the same for base and context; for the tangent's transforms
     relative to the mean variance of what is left."""
-    backbone: MlpConfig = PRODUCT_BACKBONE
+    backbone: BackboneConfig = PRODUCT_BACKBONE
     """Configuration of one of `learn.backbones.BACKBONES`."""
     training: TrainingConfig = PRODUCT_TRAINING
     num_rows: int | None = None

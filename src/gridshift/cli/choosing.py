@@ -36,8 +36,8 @@ test_option = click.option(
     "--test", default=1000, show_default=True, help="Fresh scenarios to measure on."
 )
 methods_option = click.option(
-    "--methods", "names", default="all", show_default=True, metavar="A,B",
-    help="Methods to measure: all, fast (no gradient steps), or names.",
+    "--methods", "names", default="fast", show_default=True, metavar="A,B",
+    help="Methods to measure: all, fast (no gradient steps and no model of their own), or names.",
 )  # fmt: skip
 
 
@@ -62,7 +62,7 @@ def compare(
     grid: str, outage: str, names: str, context: int, test: int, spread: float, seed: int,
     surrogate: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
-    """Measure all methods on one outage, exact solving among them: one table.
+    """Measure methods on one outage, exact solving among them: one table.
 
     Every method gets the same context and the same test rows, on one thread. Surrogates that
     aren't there yet are trained and kept, one for each transform and backbone that a method
@@ -179,7 +179,7 @@ def _methods(names: str) -> "list[Method]":
     from gridshift.adapt.methods import METHODS
 
     if names in ("all", "fast"):
-        return [m for m in METHODS.values() if names == "all" or not m.gradient]
+        return [m for m in METHODS.values() if names == "all" or m.fast]
     wanted = [name.strip() for name in names.split(",")]
     if unknown := [name for name in wanted if name not in METHODS]:
         raise click.BadParameter(

@@ -27,7 +27,7 @@ WORDS = {
         "`full_rows` (rows measured at full scale); with a name or all instead `rows`, `tasks` "
         "(measured now), `wall_s`, `tables` (`title`, `columns`, `rows`, `note`), `comments`, "
         "`figure` (file)",
-        "scale": "small or full",
+        "scale": "small, full or paper",
         "num_seeds": "root seeds",
         "page": "with report: the Markdown page",
         "site": "with report: the HTML page",
@@ -41,11 +41,12 @@ WORDS = {
 )
 @click.argument("name")
 @click.option(
-    "--scale", type=click.Choice(["small", "full"]), default="full", show_default=True,
-    help="small: under a minute an artefact; full: the paper's sizes, hours in all.",
+    "--scale", type=click.Choice(["small", "full", "paper"]), default="full", show_default=True,
+    help="small: under a minute an artefact; full: the paper's sizes, hours in all; paper: the "
+    "Transformer and the graph network trained as long as the paper's too.",
 )  # fmt: skip
 @click.option(
-    "--seeds", type=click.IntRange(min=1), help="Root seeds, from 0.  [default: full 3, small 1]"
+    "--seeds", type=click.IntRange(min=1), help="Root seeds, from 0.  [default: 3; small: 1]"
 )
 @click.option(
     "--results", type=click.Path(path_type=Path, file_okay=False), default=Path("paper"),

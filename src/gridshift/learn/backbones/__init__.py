@@ -8,7 +8,13 @@ from gridshift.learn.backbones.mlp import MlpConfig
 from gridshift.learn.backbones.pfgnn import PfgnnConfig
 from gridshift.learn.backbones.transformer import TransformerConfig
 
-BACKBONES = {"mlp": MlpConfig, "transformer": TransformerConfig, "pfgnn": PfgnnConfig}
+BackboneConfig = MlpConfig | TransformerConfig | PfgnnConfig
+
+BACKBONES: dict[str, type[BackboneConfig]] = {
+    "mlp": MlpConfig,
+    "transformer": TransformerConfig,
+    "pfgnn": PfgnnConfig,
+}
 """Name to the configuration class; `BACKBONES['mlp']().build(num_inputs, num_outputs)`.
 
 One that `needs_graph` takes a `graph.NodeGraph` as a third argument, and has no linear head."""
