@@ -94,8 +94,9 @@ SCALES = {
         Scale(name="paper"),
         Scale(name="full", num_steps_transformer=20_000, num_steps_pfgnn=8_000),
         Scale(
-            name="small", seeds=(0,), num_steps=400, num_steps_transformer=100, num_steps_pfgnn=40, num_context=100,
-            num_test=200, num_rows=400, grids=("case30",), max_outages=6,
+            name="small", seeds=(0,), num_steps=400, num_steps_transformer=100,
+            num_steps_pfgnn=40, num_context=100, num_test=200, num_rows=400, grids=("case30",),
+            max_outages=6,
         ),
     )
 }  # fmt: skip
@@ -121,9 +122,10 @@ def base_config(
 ) -> SurrogateConfig:  # fmt: skip
     """The paper's surrogate (appendix C) at this scale."""
     chosen = PAPER_SURROGATE.backbone if backbone == "mlp" else BACKBONES[backbone]()
+    training = replace(PAPER_SURROGATE.training, num_steps=scale.steps(backbone))
     return replace(
         PAPER_SURROGATE, transform=transform, backbone=chosen, seed=seed, spread=spread,
-        training=replace(PAPER_SURROGATE.training, num_steps=scale.steps(backbone)), num_rows=scale.num_rows,
+        training=training, num_rows=scale.num_rows,
     )  # fmt: skip
 
 
