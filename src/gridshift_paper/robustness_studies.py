@@ -1,0 +1,210 @@
+"""What is measured of every outage of a grid: errors, power balance, distance from the intact grid.
+
+Outages are those that keep the grid in one piece and have a nominal solution; of case300's 253 in
+one piece ten have none and are left out (`num_unsolvable`). A key without an outage is the intact
+grid, measured like the others.
+"""
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache, partial
+
+import numpy as np
+
+from gridshift.adapt.context import Context
+from gridshift.adapt.datasets import Dataset
+from gridshift.adapt.methods import METHODS
+from gridshift.adapt.surrogate import Surrogate
+from gridshift.arrays import Real
+from gridshift.errors import RankDeficientWarning
+from gridshift.grid.contingency import assess, cut_off_buses, enumerate_outages, outage_text
+from gridshift.grid.equations import specified_mismatch
+from gridshift.learn.diagnostics import mmd
+from gridshift.learn.whitening import fit_transform
+from gridshift.study.metrics import mean_absolute_errors, mismatch_summary
+from gridshift_paper import protocol
+from gridshift_paper.protocol import SPREAD, WIDE_SPREAD, Scale
+from gridshift_paper.records import Record, Study, Task
+from gridshift_paper.references import context_mean, perfect_icw
+
+TENFOLD = "icw-tenfold"
+"""ICW with ten times the context: what is left of an error is not the context's size."""
+ALL_METHODS = ("frozen", "residual", "zscore", "icw", "icw-paired")
+ZCA_METHODS = ("frozen", "icw", "icw-paired")
+PERFECT = {"perfect": "zca", "perfect-residual": "residual", "perfect-zscore": "zscore"}
+"""Adaptation of the exact solution of the intact grid, and what it matches."""
+
+BALANCED = {*ZCA_METHODS, TENFOLD, "perfect"}
+"""What the power balance is measured of."""
+
+
+@lru_cache(maxsize=8)
+def connected_outages(grid: str, size: int) -> tuple[tuple[str, ...], int]:
+    """Outages of `size` lines that can be studied, and how many more have no nominal solution."""
+    network = protocol.network_of(grid)
+    outages = enumerate_outages(network, "lines", size)
+    cut_off = zip(outages, cut_off_buses(network, outages), strict=True)
+    whole = [outage for outage, buses in cut_off if not len(buses)]
+    usable = tuple(outage_text(outage) for outage in whole if assess(network, outage).usable)
+    return usable, len(whole) - len(usable)
+
+
+def num_unsolvable(grid: str, size: int = 1) -> int:
+    """Outages that keep the grid in one piece and have no nominal solution."""
+    return connected_outages(grid, size)[1]
+
+
+def _chosen(grid: str, size: int, scale: Scale) -> tuple[str, ...]:
+    """Outages of a sweep at this scale: all, or some evenly over the list."""
+    outages, _ = connected_outages(grid, size)
+    if scale.max_outages is None or scale.max_outages >= len(outages):
+        return outages
+    where = np.linspace(0, len(outages) - 1, scale.max_outages).round().astype(int)
+    return tuple(outages[i] for i in where)
+
+
+Measure = Callable[[Scale, str, str, int], list[Record]]
+"""Rows of a grid's outage and a seed."""
+
+
+def _sweep(measure: Measure, size: int, *cases: str) -> Callable[[Scale], Iterator[Task]]:
+    """Tasks: the intact grid and every outage of `size` lines, for each grid and seed."""
+
+    def tasks(scale: Scale) -> Iterator[Task]:
+        for case in scale.cases(*cases):
+            for seed in scale.seeds:
+                for outage in ("", *_chosen(case.name, size, scale)):
+                    key = {"grid": case.name, "outage": outage, "seed": seed}
+                    yield Task(key=key, measure=partial(measure, scale, case.name, outage, seed))
+
+    return tasks
+
+
+@lru_cache(maxsize=32)
+def _surrogate(scale: Scale, grid: str, seed: int, spread: float, transform: str) -> Surrogate:
+    return protocol.base_surrogate(scale, grid, transform=transform, seed=seed, spread=spread)
+
+
+@lru_cache(maxsize=4)
+def _intact_rows(grid: str, num_rows: int, seed: int) -> Dataset:
+    return protocol.rows_for_test(grid, "", num_rows, seed=seed)
+
+
+def _measure(
+    scale: Scale, grid: str, outage: str, seed: int, *, methods: tuple[str, ...],
+    perfect: tuple[str, ...] = (), spread: float = SPREAD, physics: bool = True,
+    distances: bool = False,
+) -> list[Record]:  # fmt: skip
+    """Rows of one outage and one seed, one for each method and reference level.
+
+    Args:
+        methods: of the roster; each starts from the surrogate of its own transform.
+        perfect: reference levels of `PERFECT`; with any, that of the context's mean too.
+        physics: measure the power balance of `BALANCED` and of the solver's rows too.
+        distances: measure the MMD between the intact grid's rows and the outage's too, raw (in the
+            row of `frozen`) and whitened.
+    """
+    draw = partial(protocol.context_rows, grid, outage, seed=seed, spread=spread)
+    context, longer = draw(scale.num_context), draw(10 * scale.num_context, draw=1)
+    test = protocol.rows_for_test(grid, outage, scale.num_test, seed=seed, spread=spread)
+    base = partial(_surrogate, scale, grid, seed, spread)
+    with warnings.catch_warnings():
+        # case300 has 600 outputs and contexts of 400: how that goes is what the rows tell
+        warnings.simplefilter("ignore", RankDeficientWarning)
+        y_hats = {name: _adapted(name, base, context, test) for name in methods}
+        y_hats[TENFOLD] = _adapted("icw", base, longer, test)
+        if perfect:
+            y_hats["context-mean"] = context_mean(context, test)
+        for name in perfect:
+            y_hats[name] = perfect_icw(grid, context, test, base(PERFECT[name]).transform)
+        rows = {name: _errors(test, y_hat) for name, y_hat in y_hats.items()}
+        if physics:
+            for name in BALANCED & y_hats.keys():
+                rows[name] |= balance(test, y_hats[name])
+            rows["solver"] = balance(test, test.y)
+        if distances and outage:
+            intact = _intact_rows(grid, scale.num_test, seed).y
+            rows["frozen"]["mmd"] = mmd(intact, test.y)
+            rows["icw"]["mmd"] = _whitened_distance(base("zca"), intact, test.y, context.y)
+    failed = {
+        "failed_context": context.num_solves - len(context),
+        "failed_test": test.num_solves - len(test),
+    }
+    return [{"method": name, **_shortened(row), **failed} for name, row in rows.items()]
+
+
+def _adapted(
+    method: str, base: Callable[[str], Surrogate], context: Dataset, test: Dataset
+) -> Real:
+    surrogate = base(METHODS[method].transform or "zca")
+    return METHODS[method].fit(surrogate, Context.of(context)).predict(test.x)
+
+
+def _errors(test: Dataset, y_hat: Real) -> dict[str, float]:
+    solved = np.isfinite(y_hat).all(1)  # not so where only the outage has a solution (`perfect`)
+    errors = mean_absolute_errors(test.layout, test.y[solved], y_hat[solved])
+    del errors["theta_deg"]  # 'theta' tells, and a sweep has thousands of rows
+    return errors
+
+
+def balance(test: Dataset, y_hat: Real) -> dict[str, float]:
+    """Worst bus of each row by two definitions, the slack left out by both; p.u.
+
+    `worst_*`: as in the paper's appendix G, the root of dP^2 + dQ^2, with the reactive power of
+    generators as predicted. `mismatch_*`: of the predicted voltages alone, the larger of |dP| and
+    |dQ|, without dQ where a generator holds the voltage, as solvers define it.
+    """
+    layout, network = test.layout, test.network
+    loads, voltage = layout.unpack_injections(test.x), layout.unpack_voltage(test.x, y_hat)
+    states = mismatch_summary(network, voltage, loads.load_power)
+    off = specified_mismatch(network, voltage, loads.load_power)
+    reactive = layout.y_slices["q_gen"]
+    implied = layout.pack_outputs(network, loads, voltage)[:, reactive]
+    off[:, layout.controlled] += 1j * (implied - y_hat[:, reactive])
+    off[:, layout.slack] = 0
+    worst = np.abs(off).max(1)
+    return {
+        "worst_median": float(np.median(worst)),
+        "worst_max": float(worst.max()),
+        "mismatch_median": states["median"],
+        "mismatch_max": states["max"],
+    }
+
+
+def _whitened_distance(base: Surrogate, intact: Real, outage: Real, context: Real) -> float:
+    """MMD of the intact grid's rows and the outage's, each whitened by its own statistics.
+
+    As a method sees them: those of the training rows and of the context, not of the rows compared.
+    """
+    new = fit_transform("zca", context, eps=base.transform.eps)
+    return mmd(base.transform.forward(intact), new.forward(outage))
+
+
+def _shortened(row: Mapping[str, float]) -> dict[str, float]:
+    """With 17 binary digits, five decimal ones: the files of a sweep are kept, and stay small."""
+    parts = {name: np.frexp(value) for name, value in row.items()}
+    return {name: float(np.ldexp(np.round(m * 2**17), e - 17)) for name, (m, e) in parts.items()}
+
+
+OUTAGES = Study(
+    name="outages",
+    about="Errors, power balance and distance from the intact grid of every single-line outage.",
+    tasks=_sweep(
+        partial(_measure, methods=ALL_METHODS, perfect=tuple(PERFECT), distances=True),
+        1, "case30", "case118",
+    ),
+)  # fmt: skip
+OUTAGES_300 = Study(
+    name="outages-300",
+    about="Errors of every single-line outage of case300, by the methods of the ZCA surrogate.",
+    tasks=_sweep(
+        partial(_measure, methods=ZCA_METHODS, perfect=("perfect",), physics=False), 1, "case300"
+    ),
+)
+PAIRS = Study(
+    name="pairs",
+    about="Errors of every double-line outage of case30 at loads of ±50 %.",
+    tasks=_sweep(
+        partial(_measure, methods=ZCA_METHODS, spread=WIDE_SPREAD, physics=False), 2, "case30"
+    ),
+)
