@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
+import torch
+
 from gridshift.adapt.cache import cached_surrogate
 from gridshift.adapt.datasets import Dataset, generate
 from gridshift.adapt.surrogate import Surrogate
@@ -132,8 +134,14 @@ def base_config(
 def base_surrogate(
     scale: Scale, grid: str, *, progress: Progress | None = None, **what: Any
 ) -> Surrogate:
-    """The trained surrogate of `base_config(scale, **what)`, from the cache if it is there."""
-    return cached_surrogate(network_of(grid), base_config(scale, **what), progress=progress)
+    """The trained surrogate of `base_config(scale, **what)`, from the cache if it is there.
+
+    Trained on a GPU where there is one.
+    """
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    return cached_surrogate(
+        network_of(grid), base_config(scale, **what), progress=progress, device=device
+    )
 
 
 def context_rows(

@@ -53,7 +53,7 @@ def cached_surrogate(
         network: the grid or an outage of it.
         config: what to build; by default `SurrogateConfig()`.
         progress: called while training with (step, number of steps, loss).
-        solver: keyword arguments of `solve`.
+        solver: `device` of `train`, and keyword arguments of `solve`.
 
     Warns:
         GridshiftWarning: the cache can't be written, so the next run trains again.

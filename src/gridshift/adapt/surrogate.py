@@ -173,6 +173,7 @@ def train(
     progress: training.Progress | None = None,
     checkpoint: str | Path | None = None,
     checkpoint_every: int = 2_000,
+    device: str = "cpu",
     **solver: Any,
 ) -> Surrogate:
     """Draw and solve scenarios of this topology, and train a surrogate on them.
@@ -184,6 +185,7 @@ def train(
         progress: called with (step, number of steps, loss).
         checkpoint: file from which an interrupted training goes on.
         checkpoint_every: steps between two writes of that file.
+        device: where gradient steps are taken, 'cpu' or 'cuda'.
         solver: keyword arguments of `solve`.
 
     Raises:
@@ -223,8 +225,10 @@ def train(
         progress=watch,
         checkpoint=checkpoint,
         checkpoint_every=checkpoint_every,
+        device=device,
     )
     record = {
+        "device": device,
         "num_rows": len(data),
         "num_solves": data.num_solves,
         "data_s": data_s,

@@ -67,12 +67,14 @@ def fit(
     report_every: int = 200,
     checkpoint: str | Path | None = None,
     checkpoint_every: int = 2_000,
+    device: str = "cpu",
 ) -> nn.Module:
     """A trained copy of the backbone, in evaluation mode; the one given stays as it is.
 
     The result depends on the arguments alone: not on torch's global random state, which is left
     as found, nor on interruptions, if the same call is made again with the same checkpoint file.
-    The loop runs on one thread, where small layers are fastest and sums always in the same order.
+    The loop runs on one thread, where small layers are fastest and sums always in the same order;
+    on a GPU sums have another order, so that results differ from the CPU's by round-off.
 
     Args:
         backbone: maps (N, X) to (N, Y), with its initial weights.
@@ -84,19 +86,21 @@ def fit(
         report_every: steps between two calls of `progress`.
         checkpoint: file to continue from if it exists, and to write to while training.
         checkpoint_every: steps between two checkpoints.
+        device: where the steps are taken, as torch names it; the result is on the CPU.
 
     Raises:
         StorageError: the checkpoint is of another training, or cannot be read or written.
     """
-    backbone = copy.deepcopy(backbone).train()
+    identity = _identity(backbone, x, z, config, seed)
+    backbone = copy.deepcopy(backbone).train().to(device)
+    x, z = x.to(device), z.to(device)
     parameters = list(backbone.parameters())
     optimizer = torch.optim.AdamW(
         parameters, lr=config.learning_rate, weight_decay=config.weight_decay, fused=True
     )
-    file = _Checkpoint(
-        checkpoint, backbone, optimizer, identity=_identity(backbone, x, z, config, seed)
-    )
-    with _one_thread(), torch.random.fork_rng(devices=[]):
+    file = _Checkpoint(checkpoint, backbone, optimizer, identity=identity)
+    gpus = [] if x.device.type == "cpu" else [x.device]
+    with _one_thread(), torch.random.fork_rng(devices=gpus, device_type=x.device.type):
         torch.manual_seed(seed)
         done = file.restore()
         batches = _batches(len(x), config.batch_size, seed, start=done)
@@ -120,7 +124,7 @@ def fit(
             if done % report_every == 0 or last:
                 progress(done, config.num_steps, float(torch.stack(recent).mean()))
                 recent.clear()
-    return backbone.eval()
+    return backbone.to("cpu").eval()
 
 
 def _batches(num_rows: int, batch_size: int, seed: int, start: int) -> Iterator[Tensor]:
@@ -162,7 +166,7 @@ class _Checkpoint:
         if self.path is None or not self.path.exists():
             return 0
         try:
-            state = torch.load(self.path, weights_only=True)
+            state = torch.load(self.path, weights_only=True, map_location="cpu")
         except _DAMAGE as error:
             raise StorageError(f"{self.path} is not a checkpoint, or is damaged") from error
         if not isinstance(state, dict) or state.get("identity") != self.identity:
@@ -173,6 +177,8 @@ class _Checkpoint:
         self.backbone.load_state_dict(state["backbone"])
         self.optimizer.load_state_dict(state["optimizer"])
         torch.set_rng_state(state["random"])
+        if "random_cuda" in state and torch.cuda.is_available():
+            torch.cuda.set_rng_state(state["random_cuda"])
         return state["step"]
 
     def write(self, step: int) -> None:
@@ -185,6 +191,8 @@ class _Checkpoint:
             "optimizer": self.optimizer.state_dict(),
             "random": torch.get_rng_state(),
         }
+        if next(self.backbone.parameters()).is_cuda:
+            state["random_cuda"] = torch.cuda.get_rng_state()
         part = self.path.with_name(self.path.name + ".part")
         try:
             torch.save(state, part)
