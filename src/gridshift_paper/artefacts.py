@@ -1,6 +1,6 @@
 """`Artefact`: a table or a figure of the paper, and what it needs to be made anew."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -36,6 +36,22 @@ class Table:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Claim:
+    """A statement of the paper, and what our rows say of it."""
+
+    says: str
+    """The paper's statement: a clause without a full stop."""
+    holds: bool
+    """Whether it is true of our numbers."""
+    ours: str
+    """The numbers that decide it, and why if it does not hold: the rest of the sentence."""
+
+    def __str__(self) -> str:
+        verdict = "holds here" if self.holds else "does not hold here"
+        return f"The paper: {self.says}. This {verdict}: {self.ours}"
+
+
+@dataclass(frozen=True, kw_only=True)
 class Artefact:
     """One numbered table or data figure of the paper, or one of ours beside them."""
 
@@ -50,8 +66,8 @@ class Artefact:
     """Numbers of the artefact, the paper's beside ours wherever it gives any."""
     draw: "Callable[[Rows], Figure] | None" = None
     """The picture; None for a table."""
-    comments: Callable[[Rows], Sequence[str]] = lambda rows: ()
-    """What the numbers say, where and why they differ from the paper's; from the rows."""
+    comments: Callable[[Rows], Iterable[str | Claim]] = lambda rows: ()
+    """What the numbers say, which claims hold, where and why they differ from the paper's."""
 
     def rows(self, book: Book) -> Rows:
         """Rows there are of its studies."""

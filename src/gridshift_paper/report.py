@@ -11,7 +11,7 @@ import matplotlib as mpl
 
 from gridshift.errors import GridshiftError, StorageError
 from gridshift.study.figures import STYLE, as_svg
-from gridshift_paper.artefacts import Artefact, Rows, Table, cell
+from gridshift_paper.artefacts import Artefact, Claim, Rows, Table, cell
 from gridshift_paper.records import Book
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class Section:
 
     artefact: Artefact
     tables: Sequence[Table]
-    comments: Sequence[str]
+    comments: Sequence[str | Claim]
     figure: "Figure | None"
     num_rows: int
 
@@ -51,8 +51,25 @@ def section(artefact: Artefact, book: Book) -> Section:
                 figure = None  # the rows that it needs are still missing; the tables say which
     return Section(
         artefact=artefact, tables=artefact.tables(rows) if number else (),
-        comments=artefact.comments(rows) if number else (), figure=figure, num_rows=number,
+        comments=tuple(artefact.comments(rows)) if number else (), figure=figure, num_rows=number,
     )  # fmt: skip
+
+
+def claims_table(sections: Iterable[Section]) -> Table:
+    """Every claim of the paper that an artefact decides, one by one."""
+    rows = [
+        (one.artefact.name, claim.says, "yes" if claim.holds else "no", claim.ours)
+        for one in sections
+        for claim in one.comments
+        if isinstance(claim, Claim)
+    ]
+    held = sum(row[2] == "yes" for row in rows)
+    return Table(
+        title="The paper's claims, one by one",
+        columns=("artefact", "the paper says", "true here", "our numbers"),
+        rows=rows,
+        note=f"{held} of {len(rows)} hold here.",
+    )
 
 
 def save_figure(figure: "Figure", path: Path) -> None:
@@ -69,9 +86,9 @@ def save_figure(figure: "Figure", path: Path) -> None:
         raise StorageError(f"cannot write {path}: {problem.strerror}") from problem
 
 
-def markdown(sections: Iterable[Section], figures: str) -> str:
+def markdown(sections: Sequence[Section], figures: str) -> str:
     """The page for the documentation; `figures` is the folder of the pictures, seen from it."""
-    parts = [INTRODUCTION]
+    parts = [INTRODUCTION, "## claims", claims_table(sections).markdown()]
     for one in sections:
         parts.append(f"## {one.artefact.name}\n\n{one.heading}.")
         if not one.num_rows:
@@ -93,7 +110,10 @@ def html(sections: Sequence[Section], about: str) -> str:
     )  # fmt: skip
     environment.filters.update(cell=cell, svg=as_svg)
     return environment.get_template("paper.html.j2").render(
-        sections=sections, about=about, introduction=INTRODUCTION.partition("\n\n")[2]
+        sections=sections,
+        about=about,
+        claims=claims_table(sections),
+        introduction=INTRODUCTION.partition("\n\n")[2],
     )
 
 

@@ -14,12 +14,6 @@ if TYPE_CHECKING:
     from gridshift_paper.artefacts import Artefact
     from gridshift_paper.records import Book
 
-WORDS = {
-    "list": "what there is",
-    "all": "measure everything",
-    "report": "write the pages from the rows there are",
-}
-
 
 @command(
     keys={
@@ -29,6 +23,7 @@ WORDS = {
         "`figure` (file)",
         "scale": "small, full or paper",
         "num_seeds": "root seeds",
+        "claims": "with claims: list of `artefact`, `says` (the paper), `holds` (yes, no), `ours`",
         "page": "with report: the Markdown page",
         "site": "with report: the HTML page",
     },
@@ -61,8 +56,9 @@ def paper(
 ) -> None:
     """Measure a table or a figure of the paper and set it beside the paper's numbers.
 
-    NAME is an artefact, or list, all or report. Rows that were measured are kept, and what is
-    missing goes on from there, however it was interrupted. report measures nothing.
+    NAME is an artefact, or list, all, claims or report. Rows that were measured are kept, and what
+    is missing goes on from there, however it was interrupted. claims (the paper's statements, true
+    here or not) and report (all pages and pictures) measure nothing.
     """
     from gridshift_paper.protocol import SCALES
     from gridshift_paper.records import Book
@@ -73,6 +69,9 @@ def paper(
     about: dict[str, Any] = {"scale": scale, "num_seeds": len(chosen.seeds)}
     if name == "list":
         _list(artefacts().values(), Book(results, SCALES["full"]), about, as_json)
+        return
+    if name == "claims":
+        _claims(list(artefacts().values()), book, about, as_json)
         return
     if name == "report":
         _report(list(artefacts().values()), book, results, page, about, as_json)
@@ -104,6 +103,22 @@ def _list(known: "Any", full: "Book", about: dict[str, Any], as_json: bool) -> N
         console.print(table("artefacts of the paper", columns, rows))
 
     emit(about | {"artefacts": listed}, render, as_json=as_json)
+
+
+def _claims(known: "list[Artefact]", book: "Book", about: dict[str, Any], as_json: bool) -> None:
+    from gridshift_paper.report import claims_table, section
+
+    found = claims_table([section(one, book) for one in known])
+    listed = [
+        dict(zip(("artefact", "says", "holds", "ours"), row, strict=True)) for row in found.rows
+    ]
+
+    def render(console) -> None:
+        for row in found.rows:
+            console.print(f"[{row[2]}] {row[1]}\n    {row[0]}: {row[3]}", markup=False)
+        console.print(found.note)
+
+    emit(about | {"claims": listed}, render, as_json=as_json)
 
 
 def _report(
@@ -140,7 +155,8 @@ def _measured(one: "Artefact", book: "Book", results: Path) -> tuple[dict[str, A
     payload = {
         "name": one.name, "kind": one.kind, "paper": one.paper, "title": one.title,
         "rows": found.num_rows, "tasks": tasks, "wall_s": time.perf_counter() - began,
-        "tables": tables, "comments": list(found.comments), "figure": figure,
+        "tables": tables, "comments": [str(comment) for comment in found.comments],
+        "figure": figure,
     }  # fmt: skip
     return payload, found
 

@@ -1,0 +1,136 @@
+"""`Method`: a way to adapt to a new topology, what it needs and what it starts from."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from gridshift.adapt.base import Base
+from gridshift.adapt.cache import cached_surrogate
+from gridshift.adapt.context import Context, Predictor
+from gridshift.adapt.surrogate import Surrogate
+from gridshift.adapt.surrogate_config import SurrogateConfig
+from gridshift.errors import ContextError, SurrogateMismatchError
+from gridshift.grid.network import Network
+from gridshift.learn.backbones import BACKBONES
+from gridshift.learn.training import Progress
+
+Need = Literal["nothing", "solved cases", "network", "gradient steps"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Method:
+    """A way to adapt a surrogate, or another base, which itself is never changed."""
+
+    name: str
+    summary: str
+    """One line for people."""
+    needs: tuple[Need, ...]
+    """What it takes from the context; the cost ledger charges for exactly that."""
+    source: str
+    """Paper, equation, or 'gridshift'."""
+    adapt: Callable[[Any, Context], Predictor]
+    """The work itself, from the base that `start` gives; `fit` checks first."""
+    transform: str | None = None
+    """Transform that the surrogate must have been trained with; None: any."""
+    backbone: str | None = None
+    """Backbone that the surrogate must have; None: any."""
+    base: Callable[[Network, SurrogateConfig, Progress | None], Base] | None = None
+    """What trains a base of its own kind for `start`; None: the method starts from a surrogate."""
+    may_use: tuple[Need, ...] = ()
+    """What it makes use of if the context has it, and does without if not."""
+
+    @property
+    def gradient(self) -> bool:
+        """Whether it takes gradient steps on the new topology."""
+        return "gradient steps" in self.needs
+
+    @property
+    def fast(self) -> bool:
+        """Whether it takes no gradient steps, and starts from an ordinary surrogate."""
+        return not self.gradient and self.base is None and self.backbone is None
+
+    @property
+    def uses_solved_cases(self) -> bool:
+        """Whether a context of solved cases is of any use to it."""
+        return "solved cases" in (*self.needs, *self.may_use)
+
+    def start(
+        self, network: Network, config: SurrogateConfig, *, progress: Progress | None = None
+    ) -> Base:
+        """What the method starts from, trained if it isn't in the cache yet.
+
+        Args:
+            network: the new topology; a base that several topologies teach has seen no outage of
+                an element that is out here.
+            config: spread, seed and training; the method decides about transform and backbone.
+            progress: called while training with (step, number of steps, loss).
+        """
+        if self.base is not None:
+            return self.base(network, config, progress)
+        if self.transform is not None:
+            config = replace(config, transform=self.transform)
+        if self.backbone not in (None, config.backbone.name):
+            config = replace(config, backbone=BACKBONES[self.backbone]())
+        return cached_surrogate(network, config, progress=progress)
+
+    def check_base(self, base: Base) -> None:
+        """Pass if the method can start from this.
+
+        Raises:
+            SurrogateMismatchError: it was trained with another transform or backbone, or is of
+                another kind, than this method needs.
+        """
+        if (self.base is None) != isinstance(base, Surrogate):
+            needed = "a surrogate" if self.base is None else "a model of its own"
+            raise SurrogateMismatchError(
+                f"method {self.name} starts from {needed}, not from {type(base).__name__}; leave "
+                "--surrogate out, and what it needs is trained"
+            )
+        if self.base is not None:
+            return
+        has = {"transform": base.config.transform, "backbone": base.config.backbone.name}
+        for what, needed in (("transform", self.transform), ("backbone", self.backbone)):
+            if needed not in (None, has[what]):
+                raise SurrogateMismatchError(
+                    f"method {self.name} needs a surrogate trained with {what} {needed}; this one "
+                    f"was trained with {has[what]}: train another with "
+                    f"'gridshift train {base.grid} --{what} {needed} --out DIR'"
+                )
+
+    def fit(self, base: Base, context: Context) -> Predictor:
+        """A predictor for the topology of the context.
+
+        Raises:
+            SurrogateMismatchError: the base is of another grid, or not what this method needs.
+            ContextError: fewer than two solved cases, a wrong width, or NaN.
+        """
+        base.check(context.network)
+        self.check_base(base)
+        if "solved cases" in self.needs or (self.uses_solved_cases and len(context.x)):
+            _check_solved_cases(self.name, base, context)
+        if isinstance(base, Surrogate):
+            base = base.on(context.network)
+        return self.adapt(base, context)
+
+
+def _check_solved_cases(method: str, base: Base, context: Context) -> None:
+    layout = base.layout
+    expected = (len(context.x), layout.num_inputs), (len(context.x), layout.num_outputs)
+    if (context.x.shape, context.y.shape) != expected:
+        raise ContextError(
+            f"context has x of shape {context.x.shape} and y of shape {context.y.shape}; "
+            f"{base.grid} needs (N, {layout.num_inputs}) and (N, {layout.num_outputs})"
+        )
+    if len(context.y) < 2:
+        raise ContextError(
+            f"method {method} needs a context of at least 2 solved cases, not {len(context.y)} "
+            f"(of {context.num_solves} solved for it); ask for a larger one"
+        )
+    bad = np.flatnonzero(~np.isfinite(np.hstack([context.x, context.y])).all(1))
+    if len(bad):
+        raise ContextError(
+            f"{len(bad)} of {len(context.x)} context rows hold NaN or infinity, the first is "
+            f"row {bad[0]}; keep solved rows only"
+        )
