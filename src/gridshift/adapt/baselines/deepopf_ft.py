@@ -137,15 +137,13 @@ def start_deepopf_ft(
         weights = {f"backbone.{k}": v.numpy() for k, v in backbone.state_dict().items()}
         return arrays | weights, record | {"mae": float(np.abs(y - fresh.y).mean())}
 
-    # the reconstruction is no part of training, but of the error in the record
-    stored, record = cached_arrays(
-        "deepopf-ft", network, plain_config(network, config, own, multi=multi), make
-    )
-    prefix = "backbone."
+    plain = plain_config(network, config, own, multi=multi)
+    arrays, record = cached_arrays("deepopf-ft", network, plain, make)
+    stored: dict[str, Any] = {k: v for k, v in arrays.items() if not k.startswith("backbone.")}
     state = {
-        k.removeprefix(prefix): torch.from_numpy(stored.pop(k))
-        for k in list(stored)
-        if k.startswith(prefix)
+        k.removeprefix("backbone."): torch.from_numpy(v)
+        for k, v in arrays.items()
+        if k not in stored
     }
     backbone = build(layout.num_inputs + 2 * root.num_branches, layout.num_outputs, own)
     backbone.load_state_dict(state)
@@ -212,7 +210,7 @@ def _train(
     own: DeepOpfFtConfig,
     rows: TopologyRows,
     progress: training.Progress | None,
-) -> tuple[dict[str, Real], nn.Module]:
+) -> tuple[dict[str, Any], nn.Module]:
     told = np.stack([admittance_ratios(root, network) for network in rows.networks])
     inputs = np.hstack([rows.x, told[rows.topology]])
     mean, scale = input_scaling(inputs)

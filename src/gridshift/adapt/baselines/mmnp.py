@@ -43,6 +43,9 @@ from gridshift.grid.scenarios import stream
 from gridshift.learn.folding import input_scaling
 from gridshift.learn.training import Progress
 
+STORED = ("varied", "x_mean", "x_scale", "y_mean", "y_scale")
+"""Arrays of an `Mmnp` that are kept beside the weights."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Mmnp(Trained):
@@ -133,10 +136,11 @@ def start_mmnp(
         return _arrays(untrained), record | {"mae": float(np.abs(y - fresh.y).mean())}
 
     arrays, record = cached_arrays("mmnp", network, plain, make)
-    weights = {k: torch.from_numpy(arrays.pop(k)) for k in list(arrays) if "coder." in k}
+    stored: dict[str, Any] = {name: arrays[name] for name in STORED}
+    weights = {k: torch.from_numpy(v) for k, v in arrays.items() if k not in stored}
     model = NeuralProcess(len(arrays["varied"]), layout.num_outputs, own)
     model.load_state_dict(weights)
-    return Mmnp(**named, **arrays, record=record, model=model.eval())
+    return Mmnp(**named, **stored, record=record, model=model.eval())
 
 
 def start_mmnp_multi(
@@ -189,8 +193,7 @@ def _train(base: Mmnp, rows: TopologyRows, progress: Progress | None, checkpoint
 
 def _arrays(base: Mmnp) -> dict[str, NDArray[Any]]:
     weights = {k: v.numpy() for k, v in base.model.state_dict().items()}
-    names = ("varied", "x_mean", "x_scale", "y_mean", "y_scale")
-    return {name: getattr(base, name) for name in names} | weights
+    return {name: getattr(base, name) for name in STORED} | weights
 
 
 def _checkpoint_of(root: Network, plain: dict[str, Any]) -> Path:

@@ -128,10 +128,10 @@ def start_modular_gp(
         y = ModularGpPredictor(base=fitted, network=network.root).predict(fresh.x)
         return arrays, record | {"mae": float(np.abs(y - fresh.y).mean())}
 
-    arrays, record = cached_arrays(
-        "modular-gp", network, plain_config(network, config, own, multi=multi), make
-    )
-    return ModularGp(**named, record=record, own=own, egonets=egonets, **arrays)
+    plain = plain_config(network, config, own, multi=multi)
+    arrays, record = cached_arrays("modular-gp", network, plain, make)
+    stored: dict[str, Any] = dict(arrays)
+    return ModularGp(**named, record=record, own=own, egonets=egonets, **stored)
 
 
 def start_modular_gp_multi(
@@ -156,7 +156,7 @@ def _fit_buses(
     features: LocalFeatures,
     y: Real,
     progress: Progress | None,
-) -> dict[str, NDArray[Any]]:
+) -> dict[str, Any]:
     """Arrays of a `ModularGp`."""
     layout, num = features.egonets.layout, features.num_features
     random = _random_features(network, config.seed, own, num)

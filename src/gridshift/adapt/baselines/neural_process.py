@@ -5,6 +5,7 @@ Shape letters: N context rows, M target rows, X inputs, Y outputs, H width of th
 
 import math
 import os
+import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,7 @@ from gridshift.errors import GridshiftError
 from gridshift.learn.training import Progress, TrainingConfig
 
 REPORT_EVERY = 200
-CHECKPOINT_EVERY = 1_000
+"""Episodes between two calls of `progress`."""
 SMALLEST_SCALE = 1e-3
 """Least standard deviation predicted, in deviations of the context."""
 
@@ -93,6 +94,7 @@ def train_episodes(
     seed: int,
     progress: Progress | None = None,
     checkpoint: Path | None = None,
+    checkpoint_every: int = 1_000,
 ) -> None:
     """Minimise the Gaussian negative log-likelihood of targets given contexts, in place.
 
@@ -107,6 +109,7 @@ def train_episodes(
         seed: of the episodes.
         progress: called with step, number of steps and mean loss.
         checkpoint: file to go on from if it exists, and to write to while training.
+        checkpoint_every: episodes between two checkpoints.
     """
     num_steps = config.num_steps(training)
     optimizer = torch.optim.AdamW(
@@ -126,7 +129,7 @@ def train_episodes(
         if progress is not None and (done % REPORT_EVERY == 0 or done == num_steps):
             progress(done, num_steps, float(np.mean(recent)))
             recent.clear()
-        if done % CHECKPOINT_EVERY == 0:
+        if done % checkpoint_every == 0:
             _save(checkpoint, done, model, optimizer)
 
 
@@ -136,7 +139,7 @@ def _episode_loss(
     config: MmnpConfig,
     rng: np.random.Generator,
 ) -> Tensor:
-    x, y = tasks[rng.integers(len(tasks))]
+    x, y = tasks[int(rng.integers(len(tasks)))]
     num_targets = min(config.num_targets, len(x) // 2)
     most = min(config.most, len(x) - num_targets)
     num = int(rng.integers(min(config.fewest, most), most + 1))
@@ -160,15 +163,16 @@ def _layers(num_inputs: int, hidden: int, num_outputs: int) -> nn.Sequential:
 def _restore(path: Path | None, model: nn.Module, optimizer: torch.optim.Optimizer) -> int:
     if path is None or not path.exists():
         return 0
-    state = torch.load(path, weights_only=True)
+    try:
+        state = torch.load(path, weights_only=True)
+    except (OSError, EOFError, RuntimeError, ValueError, pickle.UnpicklingError):
+        return 0  # damaged: it costs time, no more
     model.load_state_dict(state["model"])
     optimizer.load_state_dict(state["optimizer"])
     return state["step"]
 
 
-def _save(
-    path: Path | None, step: int, model: nn.Module, optimizer: torch.optim.Optimizer
-) -> None:
+def _save(path: Path | None, step: int, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
     if path is None:
         return
     part = path.with_name(path.name + ".part")
