@@ -1,0 +1,229 @@
+"""What adaptation costs: Table IV, tables IX and X, figures 1, 7, 8 and 20.
+
+The paper times pandapower's solver and a GPU's gradient steps; here both are seconds of one CPU
+thread, solves by the engine, and pandapower's beside them where the paper's accounting needs them.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from gridshift.study.text import real
+from gridshift_paper import cost_figures, cost_tables
+from gridshift_paper.artefacts import Artefact, Rows
+from gridshift_paper.cost_paper import (
+    PAPER_300,
+    PAPER_BAND_COST,
+    PAPER_BAND_RATIO,
+    PAPER_DEPLOYMENT,
+    PAPER_ICW_V,
+    PAPER_SCRATCH,
+)
+from gridshift_paper.cost_points import (
+    Point,
+    closed_form,
+    contexts_of,
+    crossing,
+    curve,
+    factor,
+    seconds_of,
+)
+from gridshift_paper.cost_studies import BAND, CLOSED_FORM, CURVES, SWEEP, TIMES
+from gridshift_paper.cost_tables import BUDGET, TARGET_LABELS, band_ratios
+from gridshift_paper.selection import picked
+
+PLANE = (TIMES, CLOSED_FORM, CURVES)
+"""Studies that a point of the cost-accuracy plane comes from."""
+
+
+def say_deployment(rows: Rows) -> Iterator[str]:
+    """Where the speed-up comes from, and what solving the rows themselves costs."""
+    for grid, paper in PAPER_DEPLOYMENT.items():
+        seconds, sweep = seconds_of(rows, grid), picked(rows["deployment-sweep"], grid=grid)
+        if not np.isfinite(seconds.step) or not len(sweep):
+            continue
+        row, solve = sweep.iloc[-1], seconds.engine
+        num_context, per_outage = int(row.num_context), int(row.num_rows) // int(row.num_outages)
+        data, gradient = num_context * solve, BUDGET * seconds.step
+        serial = (data + gradient) / (data + seconds.fit + seconds.predict)
+        yield (
+            f"{grid}: on one thread and with the engine, 4,000 gradient steps ({real(gradient)} s) "
+            f"make an adaptation {factor(serial)} as long as ICW's; the paper has {paper[-1]:g}× "
+            f"with solves divided by 48. The context's {num_context} solves take "
+            f"{real(1000 * data)} ms ({real(1e6 * solve)} µs each; pandapower: "
+            f"{real(1000 * seconds.pandapower)} ms each)."
+        )
+        exact = per_outage * solve
+        yield (
+            f"{grid}: solving the {per_outage:,} rows of an outage exactly takes the engine "
+            f"{real(1000 * exact)} ms, adapting and predicting "
+            f"{real(1000 * (data + seconds.fit + seconds.predict))} ms: with the network at hand "
+            f"{'nothing is saved' if exact < data + seconds.fit + seconds.predict else 'it pays'}."
+        )
+        if int(row.num_left_out):
+            yield (
+                f"{grid}: {int(row.num_left_out)} of the paper's {paper[0]} outages have no "
+                f"nominal solution and are left out; {int(row.num_outages)} are swept."
+            )
+
+
+def say_scratch(rows: Rows, target: str) -> Iterator[str]:
+    """How scratch training ends, and when it passes ICW."""
+    for num in contexts_of(rows, "case30"):
+        for backbone, label in (("mlp", "MLP"), ("pfgnn", "PFGNN")):
+            points = curve(
+                rows, "v", "case30", backbone, kind="scratch", target=target, num_context=num
+            )
+            icw = closed_form(rows, "v", "icw", "case30", num, backbone)
+            if not points or not len(icw.errors):
+                continue
+            first, last = points[0], points[-1]
+            paper = PAPER_SCRATCH.get((target, num), {}).get(last.num_steps)
+            theirs = PAPER_ICW_V[backbone]
+            told = paper and f" (paper: {factor(paper[2 + (backbone == 'pfgnn')] / theirs)})"
+            yield (
+                f"{label}, {num} rows: from {real(first.error)} at {first.num_steps:,} steps to "
+                f"{real(last.error)} at {last.num_steps:,}, {factor(last.error / icw.error)} "
+                f"ICW's {real(icw.error)}{told or ''}. {_passes(points, icw, 'Scratch training')}"
+            )
+
+
+def _passes(points: list[Point], icw: Point, name: str) -> str:
+    """'It has a smaller error than ICW from 400 steps on, at 30× its cost.'"""
+    point = crossing(points, icw.error)
+    if point is None:
+        return f"{name} doesn't reach ICW's error within {points[-1].num_steps:,} steps."
+    return (
+        f"{name} has the smaller error from {point.num_steps:,} steps on, at "
+        f"{factor(point.cost_s / icw.cost_s)} ICW's cost with the engine and "
+        f"{factor(point.cost_pandapower_s / icw.cost_pandapower_s)} with pandapower."
+    )
+
+
+def say_fine_tuning(rows: Rows) -> Iterator[str]:
+    """Whether ICW stays below every curve of fine-tuning on 30-bus N-2."""
+    for backbone, label in (("mlp", "MLP"), ("pfgnn", "PFGNN")):
+        for num in contexts_of(rows, "case30", backbone):
+            yield from _say_curves(rows, "v", "case30", backbone, num, f"{label}, {num} rows")
+
+
+def _say_curves(
+    rows: Rows, quantity: str, grid: str, backbone: str, num: int, where: str
+) -> Iterator[str]:
+    icw = closed_form(rows, quantity, "icw", grid, num, backbone)
+    for target, label in TARGET_LABELS.items():
+        points = curve(
+            rows, quantity, grid, backbone, kind="fine-tune", target=target, num_context=num
+        )
+        if points and len(icw.errors):
+            best = min(points, key=lambda point: point.error)
+            yield (
+                f"{where}: ICW's error is {real(icw.error)}, that of fine-tuning towards {label} "
+                f"at best {real(best.error)}, with {best.num_steps:,} steps. "
+                f"{_passes(points, icw, 'Fine-tuning')}"
+            )
+
+
+def say_position(rows: Rows) -> Iterator[str]:
+    """Whether ICW is at the lower left of the plane, and what else is there."""
+    for grid in ("case30", "case118"):
+        yield from _say_curves(rows, "overall", grid, "mlp", 400, grid)
+        ridge = closed_form(rows, "overall", "ridge", grid, 400)
+        icw = closed_form(rows, "overall", "icw", grid, 400)
+        if len(ridge.errors) and len(icw.errors):
+            yield (
+                f"{grid}: linear regression on the same context, without a network or gradient "
+                f"steps, has {real(ridge.error)}, {factor(icw.error / ridge.error)} less than ICW."
+            )
+
+
+def say_300(rows: Rows) -> Iterator[str]:
+    """ICW against fine-tuning on 300-bus, by context."""
+    for num in contexts_of(rows, "case300"):
+        frozen = closed_form(rows, "v", "frozen", "case300", num)
+        icw = closed_form(rows, "v", "icw", "case300", num)
+        told = PAPER_300.get(num)
+        if len(icw.errors):
+            yield (
+                f"{num} rows: ICW lowers |V| from {real(frozen.error)} to {real(icw.error)}"
+                + (f"; paper {real(told[0])}." if told else ".")
+            )
+        yield from _say_curves(rows, "v", "case300", "mlp", num, f"{num} rows")
+
+
+def say_band(rows: Rows) -> Iterator[str]:
+    """Median ratios at the largest budget, with the paper's, and what the ratio starts from."""
+    for target, label in TARGET_LABELS.items():
+        ratios = band_ratios(rows, target)
+        if not len(ratios):
+            continue
+        last = ratios.columns[-1]
+        median, better = float(ratios[last].median()), int((ratios[last] < 1).sum())
+        yield (
+            f"Towards {label}, {last:,} steps: the median ratio is {real(median)} (paper "
+            f"{PAPER_BAND_RATIO:g} at {BUDGET:,}); ICW has the smaller error on {better} of "
+            f"{len(ratios)} outages."
+        )
+    ratios = band_ratios(rows, "no-norm")
+    if len(ratios):
+        yield (
+            f"Before the first step the ratio is ICW's error over the frozen one, "
+            f"{real(float(ratios[0].median()))} in the median, above 1 on "
+            f"{int((ratios[0] > 1).sum())} of {len(ratios)} outages, where ICW makes things worse. "
+            "The paper's curves start at 1 and fall as fine-tuning trains; by the definition "
+            "of the ratio they can only rise while fine-tuning improves."
+        )
+    seconds = seconds_of(rows, "case118")
+    if np.isfinite(seconds.step):
+        solved = seconds.icw(400), seconds.icw(400, solver="pandapower")
+        tuned = seconds.gradient(400, BUDGET), seconds.gradient(400, BUDGET, solver="pandapower")
+        yield (
+            f"4,000 steps cost {factor(tuned[0] / solved[0])} what ICW costs with the engine, "
+            f"{factor(tuned[1] / solved[1])} with pandapower (paper {PAPER_BAND_COST}×)."
+        )
+
+
+ARTEFACTS = (
+    Artefact(
+        name="cost-position", kind="figure", paper="Fig. 1",
+        title="Cost-accuracy position of ICW and of gradient steps, measured",
+        studies=PLANE, tables=cost_tables.position_tables, draw=cost_figures.draw_position,
+        comments=lambda rows: list(say_position(rows)),
+    ),
+    Artefact(
+        name="cost-300", kind="figure", paper="Fig. 7",
+        title="|V| error against the cost of an adaptation, 300-bus N-1 Most",
+        studies=PLANE, tables=cost_tables.cost_300_tables, draw=cost_figures.draw_cost_300,
+        comments=lambda rows: list(say_300(rows)),
+    ),
+    Artefact(
+        name="band-30", kind="figure", paper="Fig. 8",
+        title="ICW against fine-tuning on 30 outages of case118 of all difficulties",
+        studies=(TIMES, BAND), tables=cost_tables.band_tables, draw=cost_figures.draw_band,
+        comments=lambda rows: list(say_band(rows)),
+    ),
+    Artefact(
+        name="deployment-cost", kind="table", paper="Table IV",
+        title="Cost of adapting to every single-line outage, 400 context rows, MLP",
+        studies=(TIMES, SWEEP), tables=cost_tables.deployment_tables,
+        comments=lambda rows: list(say_deployment(rows)),
+    ),
+    Artefact(
+        name="fine-tuning-cost", kind="figure", paper="Fig. 20",
+        title="|V| error of ICW and of fine-tuning against cost, 30-bus N-2 Most",
+        studies=PLANE, tables=cost_tables.fine_tuning_tables, draw=cost_figures.draw_fine_tuning,
+        comments=lambda rows: list(say_fine_tuning(rows)),
+    ),
+    Artefact(
+        name="scratch-no-norm", kind="table", paper="Table IX",
+        title="Training from scratch on raw y against ICW, 30-bus N-2 Most",
+        studies=PLANE, tables=cost_tables.scratch_tables("no-norm"),
+        comments=lambda rows: list(say_scratch(rows, "no-norm")),
+    ),
+    Artefact(
+        name="scratch-zscore", kind="table", paper="Table X",
+        title="Training from scratch on z-scored y against ICW, 30-bus N-2 Most",
+        studies=PLANE, tables=cost_tables.scratch_tables("zscore"),
+        comments=lambda rows: list(say_scratch(rows, "zscore")),
+    ),
+)  # fmt: skip
