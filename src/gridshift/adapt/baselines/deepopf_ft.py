@@ -162,9 +162,6 @@ def adapt_deepopf_ft(base: DeepOpfFt, context: Context) -> Predictor:
     return DeepOpfFtPredictor(base=base, network=context.network)
 
 
-adapt_deepopf_ft_multi = adapt_deepopf_ft
-
-
 def build(num_inputs: int, num_outputs: int, own: DeepOpfFtConfig) -> nn.Sequential:
     """Hidden layers with ReLU and a linear head, with PyTorch's default random weights."""
     layers: list[nn.Module] = []

@@ -155,9 +155,6 @@ def adapt_mmnp(base: Mmnp, context: Context) -> Predictor:
     return base.given(context.x, context.y)
 
 
-adapt_mmnp_multi = adapt_mmnp
-
-
 def _untrained(
     named: dict[str, Any], rows: TopologyRows, root: Network, config: SurrogateConfig
 ) -> Mmnp:

@@ -43,7 +43,7 @@ LEFT_OUT = 0.2
 class ModularGpConfig:
     """A linear and a radial kernel for each bus, the radial one by random Fourier features."""
 
-    num_fourier: int = 200
+    num_fourier: int = 400
     lengths: tuple[float, ...] = (0.3, 1.0, 3.0)
     """Length scales to choose from, in units of the root of the number of features."""
     response: bool = True
@@ -144,9 +144,6 @@ def start_modular_gp_multi(
 def adapt_modular_gp(base: ModularGp, context: Context) -> Predictor:
     """The processes as they are, on the new topology's local features; cases aren't used."""
     return ModularGpPredictor(base=base, network=context.network)
-
-
-adapt_modular_gp_multi = adapt_modular_gp
 
 
 def _fit_buses(
