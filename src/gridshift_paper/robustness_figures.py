@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
@@ -87,17 +88,19 @@ def draw_gap(grid: str, rows: Rows) -> Figure:
                  label=f"paper would leave out ({len(left_out)})")  # fmt: skip
     axes.set_xlabel(r"$\Delta$MMD = MMD$_Y$ − MMD$_Z$", fontsize=SMALL)
     axes.set_ylabel(r"$(e_k - e_\mathrm{base})\,/\,e_\mathrm{base}$", fontsize=SMALL)
-    axes.set_yscale("symlog", linthresh=1)
-    axes.yaxis.set_major_locator(FixedLocator([-0.5, 0, 0.5, 1, 2, 5, 10, 20, 50]))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.yaxis.set_minor_locator(NullLocator())
+    if gap.increase.max() > 2:  # so that the hardest can be shown and the others told apart
+        axes.set_yscale("symlog", linthresh=1)
+        axes.yaxis.set_major_locator(FixedLocator([-0.5, 0, 0.5, 1, 2, 5, 10, 20, 50]))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.yaxis.set_minor_locator(NullLocator())
     axes.set_title(
         f"{GRIDS[grid].label}, {len(gap)} outages: r = {correlation(gap, 'closed'):.2f} "
-        f"({correlation(kept, 'closed'):.2f} without)", fontsize=SMALL, fontweight="normal",
+        f"({correlation(kept, 'closed'):.2f} without)".replace("-0", "−0"),
+        fontsize=SMALL, fontweight="normal",
     )  # fmt: skip
     axes.tick_params(labelsize=SMALL)
     axes.grid()
-    axes.legend(fontsize=SMALL, handletextpad=0.1, loc="best")
+    figure.legend(fontsize=SMALL, handletextpad=0.1, loc="outside lower right")
     return figure
 
 
@@ -118,9 +121,10 @@ def draw_wins(rows: Rows) -> Figure:
         axes.axhline(1, color="#111827", lw=0.9)
         axes.set_xscale("log")
         axes.set_yscale("log")
+        _plain_ticks(axes.xaxis, axes.get_xlim())
         axes.set_title(
-            f"{GRIDS[grid].label}, {len(error)} outages: worse than frozen\non {lost['icw']} (ICW) "
-            f"and {lost['icw-paired']} (paired ICW)", fontsize=SMALL, fontweight="normal",
+            f"{GRIDS[grid].label}, {len(error)} outages: worse on\n{lost['icw']} (ICW), "
+            f"{lost['icw-paired']} (paired ICW)", fontsize=SMALL, fontweight="normal",
         )  # fmt: skip
         axes.set_xlabel("Overall MAE, frozen (p.u., rad)", fontsize=SMALL)
         axes.tick_params(labelsize=SMALL)
@@ -146,6 +150,15 @@ def _boxes_by_third(axes: Axes, values: Frame, group: Frame, label: str) -> None
     axes.set_xlabel("third of the outages, by frozen error", fontsize=SMALL)
 
 
+def _plain_ticks(axis: Axis, limits: tuple[float, float]) -> None:
+    """Numbers as they are, on an axis of too few powers of ten to read values from."""
+    low, high = limits
+    if high < 50 * low:
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high > 5 * low else (1, 2, 3, 5, 7)))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.set_minor_formatter(NullFormatter())
+
+
 def _legend(figure: Figure, *more: Line2D) -> None:
     figure.legend(handles=[*_keys(NAMES), *more], loc="outside upper center",
                   ncols=2 if more else 3, fontsize=SMALL, handletextpad=0.3)  # fmt: skip
@@ -166,11 +179,7 @@ def _box(axes: Axes, at: float, values: Frame, colour: str) -> None:
 
 def _finish(axes: Axes, label: str, names: Sequence[str], at: Sequence[float] = ()) -> None:
     axes.set_yscale("log")
-    low, high = axes.get_ylim()
-    if high < 30 * low:  # too few powers of ten to read a value from
-        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        axes.yaxis.set_minor_formatter(NullFormatter())
+    _plain_ticks(axes.yaxis, axes.get_ylim())
     axes.set_ylabel(label, fontsize=SMALL)
     axes.set_xticks(at, names, fontsize=SMALL)
     axes.tick_params(axis="x", length=0)

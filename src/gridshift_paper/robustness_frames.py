@@ -20,6 +20,9 @@ LABELS = {"v": "|V|, p.u.", "theta_deg": "theta, °", "overall": "overall"}
 def frame_of(rows: Rows, study: Study, grid: str | None = None) -> Frame:
     """Rows of a study, of one grid if it is given; `theta_deg` is added.
 
+    Seeds that were measured on fewer outages than others of the grid are left out: a mean over
+    seeds is one over the same seeds for every outage.
+
     Raises:
         GridshiftError: there are none.
     """
@@ -29,7 +32,14 @@ def frame_of(rows: Rows, study: Study, grid: str | None = None) -> Frame:
     if not len(frame):
         where = f" on {grid}" if grid else ""
         raise GridshiftError(f"nothing measured yet: run the study {study.name}{where}")
-    return frame.assign(theta_deg=np.rad2deg(frame.theta))
+    return _complete(frame).assign(theta_deg=lambda kept: np.rad2deg(kept.theta))
+
+
+def _complete(frame: Frame) -> Frame:
+    num_outages = frame.groupby(["grid", "seed"]).outage.nunique()
+    most = num_outages.groupby("grid").transform("max")
+    complete = num_outages.index[num_outages == most]
+    return frame[pd.MultiIndex.from_frame(frame[["grid", "seed"]]).isin(complete)]
 
 
 def measured(rows: Rows, study: Study, grid: str | None = None) -> bool:

@@ -121,7 +121,8 @@ def win_comments(rows: Rows) -> Sequence[str]:
             + (
                 f" Of the {len(lost)} it loses overall ({in_words(lost.tolist(), 4)}), {below} "
                 f"have a frozen error below what ICW makes on the intact grid, "
-                f"{real(base['icw'])}, where nothing has shifted."
+                f"{real(base['icw'])}, where nothing has shifted and the frozen surrogate makes "
+                f"{real(base['frozen'])}."
                 if len(lost)
                 else ""
             )
