@@ -46,8 +46,8 @@ def draw_size(grid: str, rows: Rows) -> Figure:
         _band(lower, part, column, colour, style, label)
     lower.set_ylabel("log-Euclidean\ndistance", fontsize=8)
     lower.set_xlabel("solved cases in the context", fontsize=8)
-    lower.set_ylim(bottom=0)
-    lower.legend(fontsize=7, frameon=True, edgecolor="none", framealpha=0.9)
+    lower.set_ylim(0, 1.5 * part["independent"].max())
+    lower.legend(fontsize=7, loc="upper right")
     chosen = landmarks([n for n in set(errors.n) if n])[1]
     for axes in (upper, lower):
         axes.axvline(chosen, color=GREY, lw=1, ls=(0, (4, 3)), zorder=0)

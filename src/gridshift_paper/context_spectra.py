@@ -77,25 +77,40 @@ def deviation(spectrum: pd.DataFrame, n: int, reference: int) -> np.ndarray:
     return spectrum_deviation(spectrum[n].to_numpy(), spectrum[reference].to_numpy())
 
 
+def _spectra(covariance: pd.DataFrame, grid: str) -> list[pd.DataFrame]:
+    """Spectra of every seed that has any."""
+    part = picked(covariance, grid=grid, what="eigenvalue")
+    seeds = sorted(set(part["seed"])) if len(part) else []
+    return [spectrum_of(covariance, grid, seed) for seed in seeds]
+
+
+def _leading(spectra: list[pd.DataFrame], n: int, reference: int) -> float:
+    """Largest deviation of a leading eigenvalue over seeds, per cent."""
+    return 100 * max(float(np.abs(deviation(s, n, reference)[:LEADING]).max()) for s in spectra)
+
+
+def _others(spectra: list[pd.DataFrame], n: int, reference: int) -> float:
+    """Median deviation of the others above eps, per cent."""
+    found = []
+    for spectrum in spectra:
+        decided = spectrum[reference].to_numpy()[LEADING:] > EPS
+        found.append(np.abs(deviation(spectrum, n, reference)[LEADING:])[decided])
+    return 100 * float(np.median(np.concatenate(found)))
+
+
 def tabulate_deviations(rows: Rows) -> list[Table]:
     """Largest and typical deviations, against the larger context and against other rows."""
-    covariance, tables = rows["covariance"], []
+    tables = []
     for grid in PAPER_RANK:
-        part = picked(covariance, grid=grid, what="eigenvalue")
-        if not len(part):
+        spectra = _spectra(rows["covariance"], grid)
+        if not spectra:
             continue
-        seeds = sorted(set(part["seed"]))
-        spectra = [spectrum_of(covariance, grid, seed) for seed in seeds]
         *sizes, far = spectra[0].columns
-        body = []
-        for n in sizes:
-            row: list[object] = [n, float(np.sqrt(2 / n))]
-            for reference in (sizes[-1], far):
-                found = np.abs([deviation(spectrum, n, reference) for spectrum in spectra])
-                decided = np.array([s[reference].to_numpy() > EPS for s in spectra])
-                tail = np.where(decided, found, np.nan)[:, LEADING:]
-                row += [100 * float(found[:, :LEADING].max()), 100 * float(np.nanmedian(tail))]
-            body.append([n, 100 * float(row[1]), *row[2:]])  # type: ignore[arg-type]
+        body = [
+            [n, 100 * float(np.sqrt(2 / n))]
+            + [part(spectra, n, to) for to in (sizes[-1], far) for part in (_leading, _others)]
+            for n in sizes
+        ]
         tables.append(Table(
             title=f"{GRIDS[grid].label}: deviation of eigenvalues, %", rows=body,
             columns=[">N", ">sqrt(2/N)", f">first {LEADING}, largest\nto N max", ">others, median",
@@ -110,19 +125,18 @@ def comment_on_deviations(rows: Rows) -> list[str]:
     """Are leading eigenvalues within 5 %, and is the reference converged?"""
     said = []
     for grid in PAPER_RANK:
-        spectrum = spectrum_of(rows["covariance"], grid)
-        if not len(spectrum):
+        spectra = _spectra(rows["covariance"], grid)
+        if not spectra:
             continue
-        *sizes, far = spectrum.columns
+        *sizes, far = spectra[0].columns
         first, close, last = sizes[0], sizes[-2], sizes[-1]
-        lead = np.abs(deviation(spectrum, first, last))[:LEADING].max()
-        near = np.nanmax(np.abs(deviation(spectrum, close, last))[:LEADING])
-        other = np.nanmax(np.abs(deviation(spectrum, last, far))[:LEADING])
+        lead, near = _leading(spectra, first, last), _leading(spectra, close, last)
+        other = _leading(spectra, last, far)
         said.append(
             f"{GRIDS[grid].label}: at {first:,} cases the {LEADING} leading eigenvalues are within "
-            f"{100 * lead:.0f} % of those at {last:,} (paper: 5 %). Those at {close:,} are within "
-            f"{100 * near:.1f} %, which shows no convergence, as three quarters of the rows are "
-            f"the same; those at {last:,} are within {100 * other:.0f} % of those at {far:,} other "
+            f"{lead:.0f} % of those at {last:,} (paper: 5 %). Those at {close:,} are within "
+            f"{near:.1f} %, which shows no convergence, as three quarters of the rows are "
+            f"the same; those at {last:,} are within {other:.0f} % of those at {far:,} other "
             "cases."
         )
     return said

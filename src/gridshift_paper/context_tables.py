@@ -209,7 +209,13 @@ def comment_on_size(grid: str, rows: Rows) -> list[str]:
             f"{chosen:,} cases bring {100 * share.mean():.0f} % of what {last:,} bring over the "
             f"smallest context (paper: {PAPER_CAPTURED[grid]:.0%}); around a surrogate without "
             f"error {100 * ideal.mean():.0f} %. An error that falls with the root of the size "
-            f"would give {100 * by_root:.0f} %: such a share is no sign of a flat end."
+            f"would give {100 * by_root:.0f} %, so that such a share alone is no sign of an end."
+        )
+        fall, root = mean["perfect"][first] / mean["perfect"][last], (last / first) ** 0.5
+        said.append(
+            f"Around a perfect surrogate the error falls {real(fall)} times from {first:,} to "
+            f"{last:,} cases; sampling error alone would fall {real(root)} times. What stays is "
+            "what a map of means and covariances can't follow, however many cases it is from."
         )
         said.append(
             f"At {chosen:,} cases ICW is at {real(mean['icw'][chosen])}, and at "

@@ -60,7 +60,7 @@ def draw_moments(rows: Rows) -> Figure:
     if not len(frame):
         raise GridshiftError("nothing measured yet: run the study distances")
     levels = list(dict.fromkeys(frame.level))
-    figure = Figure(figsize=(3.5, 3.0), layout="constrained")
+    figure = Figure(figsize=(3.5, 3.3), layout="constrained")
     axes, at = figure.subplots(), np.arange(len(levels))
     bands = [at_level(frame, level) for level in levels]
     axes.fill_between(
@@ -72,7 +72,7 @@ def draw_moments(rows: Rows) -> Figure:
         axes.errorbar(
             at, [c.mean() for c in cells], [c.std() if len(c) > 1 else 0 for c in cells],
             color=colour, marker=marker, ms=4, lw=1, capsize=2,
-            label=f"of {MOMENTS[moments]}",
+            label=f"moments of {MOMENTS[moments]}",
         )  # fmt: skip
     told = [(levels.index(level), value) for level, value in PAPER_MMD.items() if level in levels]
     axes.plot(*zip(*told, strict=True), "D", color="black", ms=5, mfc="none", label="paper")
@@ -83,8 +83,9 @@ def draw_moments(rows: Rows) -> Figure:
     axes.set_ylim(0.015, 1.3)
     axes.set_xticks(at, [level.replace(", ", ",\n").replace("and ", "and\n") for level in levels])
     axes.tick_params(labelsize=8)
+    axes.tick_params(axis="x", labelsize=7)
     axes.set_xlabel("matched between the topologies", fontsize=8)
     axes.set_ylabel("MMD of all outputs", fontsize=8)
     axes.grid(axis="y")
-    figure.legend(loc="outside upper center", ncols=2, fontsize=7, columnspacing=1)
+    figure.legend(loc="outside upper left", fontsize=7, labelspacing=0.2)
     return figure

@@ -136,6 +136,9 @@ def comment_on_moments(rows: Rows) -> list[str]:
     def at(level: str, column: str = "mmd", moments: str = "many") -> float:
         return mean(at_level(distances, level, moments=moments)[column])
 
+    def place(value: float) -> str:
+        return "below" if value < low else "above" if value > high else "inside"
+
     two, low, high = (at("mean, covariance", c) for c in ("mmd", "null_low", "null_high"))
     own, context = (at("mean, covariance", moments=m) for m in ("same rows", "context"))
     third, zscore = at("and skewness"), at("mean, variance")
@@ -147,15 +150,14 @@ def comment_on_moments(rows: Rows) -> list[str]:
         "is a shift of the mean.",
         f"The noise floor is not 1 / sqrt(N) = {PAPER_FLOOR} but the band that random deals give, "
         f"{real(low)} to {real(high)}: it depends on the kernel.",
-        f"Two moments end at {real(own)} when they are those of the rows compared, "
-        f"{'below' if own < low else 'not below'} that band, because fitting takes the sampling "
-        f"error out too; at {real(two)} with moments of many other rows "
-        f"({'inside' if low <= two <= high else 'above' if two > high else 'below'} the band); "
-        f"and at {real(context)} with a context ({'above' if context > high else 'not above'} it), "
-        "so what ICW as deployed leaves is the sampling error of its context.",
-        f"Matching skewness on top changes MMD to {real(third)}; standardising each output "
-        f"instead of whitening gives {real(zscore)}, "
-        f"{'more' if zscore > two else 'not more'}, as the paper's remark 3 says.",
+        f"Two moments end at {real(own)} when they are those of the rows compared, {place(own)} "
+        "that band, as fitting takes some of their sampling error out too; at "
+        f"{real(two)} with moments of many other rows, {place(two)} it; and at {real(context)} "
+        f"with a context, {place(context)} it: the residue of ICW as deployed is the sampling "
+        "error of its context.",
+        f"Matching skewness on top changes MMD to {real(third)}, because z_s isn't centred again "
+        "and e is uncertain in narrow outputs; standardising each output instead of whitening "
+        f"gives {real(zscore)}, {'more' if zscore > two else 'not more'} (the paper says more).",
         f"Mardia's skewness of the outage's rows is {real(before)} before and {real(after)} after "
         "whitening: nothing affine changes it (section III).",
     ]
@@ -198,9 +200,12 @@ def comment_on_round_trip(rows: Rows) -> list[str]:
         f"The map inverts to {real(frame['max'].max())} in z in double precision and to "
         f"{real(frame['max_single'].max())} in single precision; the paper's "
         f"{PAPER_ROUND_TRIP['training']:g} lies between, and says nothing about its precision.",
-        f"Fitted on a set, the parabola folds {real(100 * frame.folded.max())} % of the entries "
-        f"at most and misses them by up to {real(frame.folded_max.max())} standard deviations: a "
-        "small loss here, as the largest |e| that the skewness of these outputs asks for is "
-        f"{real(frame.largest_skew.max())} only. {int(frame.ended.sum())} coordinates are too "
-        "skew for the bracket.",
+        f"The parabola folds {real(100 * frame.folded.max())} % of the entries at most and then "
+        f"misses by up to {real(frame.folded_max.max())}."
+        if frame.folded.any()
+        else "No entry lies beyond the parabola's fold at 3 / g, so it would have lost nothing on "
+        "these outputs either.",
+        f"|e| goes up to {real(frame.largest_skew.max())}, in outputs that eps keeps narrow: the "
+        f"map is nearly straight over them. {int(frame.ended.sum())} ask for more than "
+        "the largest |e|.",
     ]

@@ -231,4 +231,5 @@ def mardia_skewness(rows: Real) -> float:
     values = spectrum.values[-rank:] * (len(rows) - 1) / len(rows) if rank else spectrum.values[:0]
     whitened = (rows - moments.mean) @ spectrum.vectors[:, len(spectrum.values) - rank :]
     whitened /= np.sqrt(values)
-    return float(((whitened @ whitened.T) ** 3).mean())
+    gram = whitened @ whitened.T
+    return float((gram**2 * gram).mean())
