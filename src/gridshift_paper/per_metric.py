@@ -82,7 +82,7 @@ def _tables(rows: Rows, topology: str) -> Sequence[Table]:
                 theirs = PAPER_FACTORS[topology].get((grid.name, quantity))
                 frozen = mean(_frozen(frame, grid.name, quantity))
                 icw = mean_and_spread(_icw(frame, grid.name, quantity, size))
-                ours = round(factor(frame, grid.name, quantity, size), 1)
+                ours = factor(frame, grid.name, quantity, size)
                 theirs = theirs if _as_in_paper(frame, grid.name, size) else None
                 cells.append((grid.label, size, label, frozen, icw, ours, theirs))
     outages = ", ".join(grid.single if topology == "N-1" else f"({grid.double})"
