@@ -43,7 +43,7 @@ class DeepOpfFtConfig:
 
     hidden: int = 256
     num_layers: int = 2
-    learning_rate: float = 1e-3
+    learning_rate: float = 4e-3
     embedded: float = 0.5
     """Share of the training topologies, if there are several, that are embedded ones: one or two
     branches have a random part of their admittance."""
