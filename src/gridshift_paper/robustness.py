@@ -9,6 +9,7 @@ import numpy as np
 
 from gridshift.study.text import real
 from gridshift_paper.artefacts import Artefact, Rows, Table, mean_and_spread
+from gridshift_paper.protocol import GRIDS
 from gridshift_paper.robustness_figures import (
     draw_balance,
     draw_consistency,
@@ -54,15 +55,15 @@ def consistency_tables(rows: Rows) -> Sequence[Table]:
         errors, base = outages(frame, column), intact(frame, column)
         for method, label in (SHOWN | {"perfect": "perfect"}).items():
             values, level = errors[method], float(base[method].mean())
-            told = PAPER_ICW_INTACT[column] if method == "icw" and grid == "case118" else None
+            paper = PAPER_ICW_INTACT[column] if method == "icw" and grid == "case118" else None
             lines.append(
-                (LABELS[column], label, level, told, *values.quantile([0.25, 0.5, 0.75]),
+                (LABELS[column], label, level, paper, *values.quantile([0.25, 0.5, 0.75]),
                  values.max(), values.max() / level)
             )  # fmt: skip
-    number = len(outages(frame, "v"))
+    told = f"{len(outages(frame, 'v'))} of {GRIDS[grid].num_single} single-line outages of {grid}"
     return (
         Table(
-            title=f"Error over all {number} single-line outages of {grid}, mean over seeds",
+            title=f"Error over {told}, mean over seeds",
             columns=("", "method", ">intact", ">paper:\nintact", ">lower\nquarter", ">median",
                      ">upper\nquarter", ">largest", ">ratio"),
             rows=lines,
@@ -130,15 +131,15 @@ def balance_tables(rows: Rows) -> Sequence[Table]:
             )  # fmt: skip
         solver = frame[frame.method == "solver"]
         levels.append(
-            f"{grid} median {real(solver.worst_median.median())}, largest "
+            f"{grid} ({len(worst)} of {GRIDS[grid].num_single} outages) median "
+            f"{real(solver.worst_median.median())}, largest "
             f"{real(solver.worst_max.max())}"
         )
     if not lines:
         return ()
     return (
         Table(
-            title="Worst-bus mismatch, p.u., over all single-line outages by thirds of the frozen "
-            "error",
+            title="Worst-bus mismatch, p.u., by thirds of single-line outages by frozen error",
             columns=("grid", "third", ">frozen", ">ICW", ">paired\nICW", ">perfect\nICW",
                      ">median\nfactor", ">paper", ">factor of\nmedians"),
             rows=lines,
