@@ -60,6 +60,8 @@ class Scale:
     """Gradient steps of base surrogates."""
     num_steps_transformer: int = 40_000
     num_steps_pfgnn: int = 40_000
+    num_steps_own: int = 40_000
+    """Of competitors with a model of their own (`Method.base`)."""
     num_context: int = 400
     num_test: int = 1_000
     num_rows: int | None = None
@@ -74,10 +76,8 @@ class Scale:
         return {name: getattr(self, name) for name in names} | {"num_steps": self.steps(backbone)}
 
     def steps(self, backbone: str) -> int:
-        """Gradient steps of a base surrogate."""
-        if backbone == "transformer":
-            return self.num_steps_transformer
-        return self.num_steps_pfgnn if backbone == "pfgnn" else self.num_steps
+        """Gradient steps of a base surrogate, or of a model of its 'own'."""
+        return getattr(self, f"num_steps_{backbone}", self.num_steps)
 
     def with_seeds(self, num: int) -> "Scale":
         """The same with this many seeds, from 0."""
@@ -94,16 +94,19 @@ SCALES = {
     scale.name: scale
     for scale in (
         Scale(name="paper"),
-        Scale(name="full", num_steps_transformer=20_000, num_steps_pfgnn=8_000),
+        Scale(
+            name="full", num_steps_transformer=20_000, num_steps_pfgnn=8_000, num_steps_own=10_000
+        ),
         Scale(
             name="small", seeds=(0,), num_steps=400, num_steps_transformer=100,
-            num_steps_pfgnn=40, num_context=100, num_test=200, num_rows=400, grids=("case30",),
-            max_outages=6,
+            num_steps_pfgnn=40, num_steps_own=100, num_context=100, num_test=200, num_rows=400,
+            grids=("case30",), max_outages=6,
         ),
     )
 }  # fmt: skip
-"""'paper' trains every backbone as long as the paper; 'full' takes fewer steps of the two that are
-dear on a CPU (a Transformer's step takes 8 times an MLP's, a PFGNN's 30 times)."""
+"""'paper' trains everything as long as the paper does; 'full' takes fewer steps of what is dear on
+a CPU: a Transformer's step takes 8 times an MLP's, a PFGNN's 30 times, and competitors with a model
+of their own gain nothing on an outage from more (docs/baselines.md)."""
 
 
 @lru_cache(maxsize=8)

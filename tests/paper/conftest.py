@@ -5,8 +5,8 @@ import pytest
 from gridshift_paper.protocol import Scale
 
 TINY = Scale(
-    name="tiny", seeds=(0,), num_steps=50, num_steps_transformer=10, num_steps_pfgnn=5, num_context=60, num_test=50,
-    num_rows=200, grids=("case30",), max_outages=3,
+    name="tiny", seeds=(0,), num_steps=50, num_steps_transformer=10, num_steps_pfgnn=5,
+    num_steps_own=20, num_context=60, num_test=50, num_rows=200, grids=("case30",), max_outages=3,
 )  # fmt: skip
 
 
