@@ -1,0 +1,97 @@
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+
+from gridshift.errors import GridshiftError
+from gridshift_paper.artefacts import Artefact, Claim, Table, mean_and_spread
+from gridshift_paper.records import Book, Study, Task
+from gridshift_paper.report import claims_table, section, write_pages
+from gridshift_paper.roster import artefact, artefacts
+
+
+def study():
+    def tasks(scale):
+        for seed in scale.seeds:
+            yield Task(key={"seed": seed}, measure=lambda seed=seed: [{"mae": 1.0 + seed}])
+
+    return Study(name="errors", about="errors", tasks=tasks)
+
+
+def example(**changes):
+    def draw(rows):
+        if not len(rows["errors"]):
+            raise GridshiftError("nothing measured yet")
+        figure = Figure(figsize=(3, 2))
+        figure.subplots().plot(rows["errors"].mae)
+        return figure
+
+    whole = {
+        "name": "example", "kind": "figure", "paper": "Fig. 99", "title": "errors | by seed",
+        "studies": (study(),), "draw": draw,
+        "tables": lambda rows: [
+            Table(title="|V| <error>", columns=("of", ">ours"),
+                  rows=[("all", mean_and_spread(rows["errors"].mae))])
+        ],
+        "comments": lambda rows: [
+            Claim(says="errors shrink", holds=False, ours="they are 1 and 2."), "Rows are few."
+        ],
+    }  # fmt: skip
+    return Artefact(**whole | changes)
+
+
+@pytest.fixture
+def book(tmp_path, tiny):
+    book = Book(tmp_path, tiny.with_seeds(2))
+    book.run(study())
+    return book
+
+
+def test_both_pages_hold_every_number_and_claim_and_need_nothing_from_elsewhere(book, tmp_path):
+    page, site = tmp_path / "docs" / "paper.md", tmp_path / "site" / "report.html"
+    write_pages(book, [example()], page=page, site=site)
+    text, html = page.read_text(), site.read_text()
+    for content in (text, html):
+        assert "1.50 ± 0.707" in content
+        assert "errors shrink. This does not hold here: they are 1 and 2." in content
+        assert "0 of 1 hold here" in content
+    assert "](../site/figures/example.png)" in text
+    assert (tmp_path / "site" / "figures" / "example.png").stat().st_size > 1000
+    assert "<svg" in html
+    assert "&lt;error&gt;" in html
+    for foreign in ("<script", "<link", "<img", "src=", "@import"):
+        assert foreign not in html
+
+
+def test_an_artefact_without_rows_says_so(tmp_path, tiny):
+    empty = section(example(), Book(tmp_path, tiny))
+    assert (empty.num_rows, empty.figure, tuple(empty.tables)) == (0, None, ())
+    write_pages(Book(tmp_path, tiny), [example()], page=tmp_path / "p.md", site=tmp_path / "s.html")
+    assert "Nothing measured at this scale yet." in (tmp_path / "p.md").read_text()
+
+
+def test_claims_are_counted_one_by_one(book):
+    holding = example(
+        name="second", comments=lambda rows: [Claim(says="two is more", holds=True, ours="2 > 1.")]
+    )
+    table = claims_table([section(example(), book), section(holding, book)])
+    assert [row[2] for row in table.rows] == ["no", "yes"]
+    assert table.note == "1 of 2 hold here."
+
+
+def test_mean_and_spread_is_the_sample_deviation_over_seeds():
+    assert mean_and_spread([1.0, 3.0]) == "2.00 ± 1.41"
+    assert mean_and_spread([2.0]) == "2.00"
+    assert mean_and_spread(pd.Series([], dtype=float)) == "–"
+
+
+def test_every_numbered_table_and_data_figure_of_the_paper_is_an_artefact():
+    """Table I and Figure 2 of the paper are a list of variants and a diagram."""
+    named = {a.paper for a in artefacts().values()}
+    tables = {f"Table {n}" for n in ["II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X"]}
+    figures = {f"Fig. {n}" for n in range(1, 21)} - {"Fig. 2"}
+    assert (tables | figures) - named == set()
+
+
+def test_an_unknown_artefact_is_told_with_those_there_are():
+    with pytest.raises(GridshiftError, match=r"no artefact 'table-9'; choose one of table-2"):
+        artefact("table-9")
