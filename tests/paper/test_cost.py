@@ -10,8 +10,9 @@ from gridshift.errors import GridshiftError
 from gridshift_paper.cost import ARTEFACTS
 from gridshift_paper.cost_paper import PAPER_BAND_RATIO, PAPER_DEPLOYMENT, PAPER_SCRATCH
 from gridshift_paper.cost_points import Seconds, closed_form, curve
-from gridshift_paper.cost_studies import BAND, CLOSED_FORM, CURVES, SWEEP, TIMES, picks, steps_of
+from gridshift_paper.cost_studies import BAND, CLOSED_FORM, CURVES, picks, steps_of
 from gridshift_paper.cost_tables import band_ratios, deployment, deployment_tables
+from gridshift_paper.cost_times import SWEEP, TIMES
 from gridshift_paper.protocol import (
     SCALES,
     base_surrogate,
