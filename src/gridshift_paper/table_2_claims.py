@@ -191,6 +191,6 @@ def _on_case118(
             f"case118: without dropout ICW is at {real(mean(better['N-1']))} on N-1 Most and "
             f"{real(mean(better['N-2']))} on N-2 Most, with it at {real(mean(icw['N-1']))} and "
             f"{real(mean(icw['N-2']))}. The paper's two numbers for this case, 2.4e-3 (from the "
-            "factor in Fig. 4) and 4.33e-3 (its table of context sizes, 400 rows), are of two "
+            "factor in Fig. 4) and 4.33e-3 (its table of context sizes, 400 rows), fit two "
             "such networks."
         )
