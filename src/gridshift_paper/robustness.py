@@ -1,15 +1,24 @@
 """Does what holds for two outages hold for all? (section "Robustness Across the Full Contingency
 Set", appendices on pairs of outages, on distance against error, and on physical validity)"""
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
-
-import numpy as np
 
 from gridshift.study.text import real
 from gridshift_paper.artefacts import Artefact, Rows, Table, mean_and_spread
 from gridshift_paper.protocol import GRIDS
+from gridshift_paper.robustness_claims import (
+    PAPER_BALANCE,
+    PAPER_NUM_PAIRS,
+    PAPER_PAIRS_MEDIAN,
+    PAPER_PAIRS_WORST,
+    PAPER_SOLVER,
+    balance_comments,
+    balances,
+    consistency_comments,
+    pair_comments,
+    severity,
+)
 from gridshift_paper.robustness_figures import (
     draw_balance,
     draw_consistency,
@@ -20,9 +29,7 @@ from gridshift_paper.robustness_figures import (
 from gridshift_paper.robustness_frames import (
     LABELS,
     TERCILES,
-    Frame,
     frame_of,
-    in_words,
     intact,
     largest_grid,
     measured,
@@ -31,18 +38,12 @@ from gridshift_paper.robustness_frames import (
     terciles,
 )
 from gridshift_paper.robustness_gap import gap_comments, gap_tables
-from gridshift_paper.robustness_studies import OUTAGES, OUTAGES_300, PAIRS, TENFOLD
+from gridshift_paper.robustness_studies import OUTAGES, OUTAGES_300, PAIRS
 from gridshift_paper.robustness_wins import win_comments, win_tables
 
 SHOWN = {"frozen": "frozen", "icw": "ICW", "icw-paired": "paired"}
 PAPER_ICW_INTACT = {"v": 2.0e-4, "theta_deg": 1.3e-1}
 """Table III, case118, ICW on the intact grid: the dotted line of Fig. 5, given no number there."""
-PAPER_BALANCE = {"low": 14.0, "mid": 18.0, "high": 30.0}
-"""Appendix G: mismatch of the frozen surrogate over that of ICW."""
-PAPER_SOLVER = 2e-6
-"""Appendix G: worst mismatch of the solver's own rows, p.u."""
-PAPER_NUM_PAIRS, PAPER_PAIRS_MEDIAN, PAPER_PAIRS_WORST = 677, 7.6, 2.3
-"""Appendix E: pairs of outages, the median factor and that of the worst percentile."""
 
 
 def consistency_tables(rows: Rows) -> Sequence[Table]:
@@ -73,55 +74,11 @@ def consistency_tables(rows: Rows) -> Sequence[Table]:
     )  # fmt: skip
 
 
-def consistency_comments(rows: Rows) -> Sequence[str]:
-    if not measured(rows, OUTAGES):
-        return ()
-    grid = largest_grid(frame_of(rows, OUTAGES))
-    frame = frame_of(rows, OUTAGES, grid)
-    said = []
-    for column in ("v", "theta_deg"):
-        errors, base = outages(frame, column), intact(frame, column).mean()
-        relative, number = errors["icw"] / base["icw"], len(errors)
-        name = LABELS[column].partition(",")[0]
-        said.append(
-            f"{name}: the band of ICW is tight: its median is {real(relative.median())} times its "
-            f"error on the intact grid and {(relative < 1.5).sum()} of {number} outages are below "
-            f"1.5 times; the largest is {real(relative.max())} times ({relative.idxmax()})."
-        )
-        heavy = (errors["frozen"] > 10 * base["frozen"]).sum()
-        better = (errors["icw"] < errors["frozen"]).sum()
-        said.append(
-            f"{name}: {heavy} outages take the frozen surrogate to more than ten times its error "
-            f"on the intact grid ({real(base['frozen'])}). But the separation is "
-            f"{'uniform' if better == number else 'not uniform'}: ICW is the better of the two on "
-            f"{better} of {number}. The middle of the frozen box is "
-            f"{real(errors['frozen'].median())}, of ICW's {real(errors['icw'].median())}."
-        )
-    return (*said, "Where ICW loses, and why, is under win-counts.")
-
-
-def _severity(frame: Frame) -> Frame:
-    """Tercile of each outage by the frozen surrogate's overall error, as in the paper."""
-    return terciles(outages(frame, "overall")["frozen"])
-
-
-def _balances(rows: Rows) -> Mapping[str, Frame]:
-    """Of each grid: mismatch, frozen over ICW, its median in thirds of the frozen error."""
-    found = {}
-    for grid in ("case30", "case118"):
-        if measured(rows, OUTAGES, grid):
-            frame = frame_of(rows, OUTAGES, grid)
-            worst = outages(frame, "worst_median")
-            ratio = worst["frozen"] / worst["icw"]
-            found[grid] = ratio.groupby(_severity(frame), observed=True).median()
-    return found
-
-
 def balance_tables(rows: Rows) -> Sequence[Table]:
     lines, levels = [], []
-    for grid, factor in _balances(rows).items():
+    for grid, factor in balances(rows).items():
         frame = frame_of(rows, OUTAGES, grid)
-        worst, group = outages(frame, "worst_median"), _severity(frame)
+        worst, group = outages(frame, "worst_median"), severity(frame)
         for name in factor.index:
             part = worst[group == name]
             median = part.median()
@@ -149,47 +106,6 @@ def balance_tables(rows: Rows) -> Sequence[Table]:
             f"{'; '.join(levels)} (paper: about {real(PAPER_SOLVER)}).",
         ),
     )  # fmt: skip
-
-
-def balance_comments(rows: Rows) -> Sequence[str]:
-    said = []
-    for grid, factor in _balances(rows).items():
-        frame = frame_of(rows, OUTAGES, grid)
-        worst, error = outages(frame, "worst_median"), outages(frame, "overall")
-        states, base = outages(frame, "mismatch_median"), intact(frame, "worst_median").mean()
-        alone = (states["frozen"] / states["icw"]).groupby(_severity(frame), observed=True).median()
-        better, lost = worst["icw"] < worst["frozen"], error["icw"] >= error["frozen"]
-        said.append(
-            f"{grid}: the mismatch falls {_listed(factor)} times (paper: "
-            f"{_listed(PAPER_BALANCE.values())}), {_listed(alone)} times for voltages alone as "
-            f"solvers define it (larger of |dP| and |dQ|, no dQ at generators). ICW lowers it on "
-            f"{better.sum()} of {len(worst)} outages"
-            + (f", on {better[lost].sum()} of the {lost.sum()} where its error is the larger one"
-               if lost.any() else "")
-            + f". Floor: on the intact grid {real(base['frozen'])} by the surrogate itself and "
-            f"{real(base['icw'])} by ICW; on the median outage {real(worst['icw'].median())} by "
-            f"ICW, {real(worst['perfect'].median())} around exact solutions, "
-            f"{real(worst[TENFOLD].median())} with ten times the context."
-        )  # fmt: skip
-    if len(_balances(rows)) == 2:
-        paper = np.log(list(PAPER_BALANCE.values()))
-        off = {grid: np.abs(np.log(f) - paper).max() for grid, f in _balances(rows).items()}
-        nearest, other = sorted(off, key=off.__getitem__)
-        said.append(
-            f"The paper says 'across this same set', the 166 outages of case118. Its factors are "
-            f"those of {nearest} (within {100 * np.expm1(off[nearest]):.0f} %), not of {other} "
-            f"(off by up to {real(float(np.exp(off[other])))} times)."
-        )
-    if said:
-        said.append(
-            "'Closer to satisfying the equations' holds, but no prediction is near: the solver's "
-            "rows are balanced to its tolerance, 1e-8."
-        )
-    return said
-
-
-def _listed(values: Iterable[float]) -> str:
-    return ", ".join(real(float(value)) for value in values)
 
 
 def pair_tables(rows: Rows) -> Sequence[Table]:
@@ -229,46 +145,6 @@ def pair_tables(rows: Rows) -> Sequence[Table]:
             ),
         ),
     )  # fmt: skip
-
-
-def pair_comments(rows: Rows) -> Sequence[str]:
-    if not measured(rows, PAIRS):
-        return ()
-    frame = frame_of(rows, PAIRS)
-    seeds, error = outages_by_seed(frame, "overall"), outages(frame, "overall")
-    worse = error.index[error["icw"] >= error["frozen"]]
-    at_one = (seeds["icw"] >= seeds["frozen"]).groupby("outage").any().sum()
-    ratio, tenfold = error["frozen"] / error["icw"], error["frozen"] / error["icw-tenfold"]
-    own = intact(frame, "overall").mean()
-    dropped = frame[frame.method == "frozen"]
-    claim = "holds" if not len(worse) else "does not hold"
-    return (
-        f"'In every severity group without exception' {claim}: of {len(error)} pairs ICW is worse "
-        f"than the frozen surrogate on {len(worse)}"
-        f"{' (' + in_words(worse.tolist(), 3) + ')' if len(worse) else ''} by means over seeds, on "
-        f"{at_one} for one seed at least.",
-        f"The smallest factor is {real(ratio.min())} ({ratio.idxmin()}), where the frozen error, "
-        f"{real(error['frozen'][ratio.idxmin()])}, is nearest to ICW's on the intact grid, "
-        f"{real(own['icw'])}: sampling error, for the most part. With ten times the context the "
-        f"median factor is {real(tenfold.median())} instead of {real(ratio.median())}.",
-        _hardest_pairs(error),
-        f"{int((dropped.failed_test > 0).sum())} of {len(dropped)} tests and "
-        f"{int((dropped.failed_context > 0).sum())} of as many contexts lost rows without a "
-        f"solution at ±50 %, {int(dropped.failed_test.sum())} test rows in all.",
-    )
-
-
-def _hardest_pairs(error: Frame) -> str:
-    """What the pairs with the largest errors of ICW have in common."""
-    hardest = error.nlargest(max(1, len(error) // 20), "icw")
-    lines = Counter(line for pair in hardest.index for line in pair.split(","))
-    line, count = lines.most_common(1)[0]
-    return (
-        f"Of the {len(hardest)} pairs on which ICW's error is largest {count} contain {line}. "
-        f"Their median, {real(hardest['icw'].median())}, is {real(hardest[TENFOLD].median())} "
-        f"with ten times the context and {real(hardest['icw-paired'].median())} paired: not "
-        "sampling error, but what no affine map of the intact grid's outputs can follow."
-    )
 
 
 ARTEFACTS: tuple[Artefact, ...] = (

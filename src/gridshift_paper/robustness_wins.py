@@ -109,15 +109,13 @@ def win_comments(rows: Rows) -> Sequence[str]:
     for grid, frame in frames(rows).items():
         error, base = outages(frame, "overall"), intact(frame, "overall").mean()
         counts = {column: wins(frame, column, "icw", "frozen")[:2] for column in COLUMNS}
-        uniform = all(won == number for won, number in counts.values())
         told = ", ".join(
             f"{won} of {number} ({COLUMNS[name]})" for name, (won, number) in counts.items()
         )
         lost = error.index[error["icw"] >= error["frozen"]]
         below = (error["frozen"][lost] <= base["icw"]).sum()
         said.append(
-            f"{GRIDS[grid].label}: 'uniform across the full set' is "
-            f"{'true' if uniform else 'not true'}: ICW beats the frozen surrogate on {told}."
+            f"{GRIDS[grid].label}: ICW beats the frozen surrogate on {told}."
             + (
                 f" Of the {len(lost)} it loses overall ({in_words(lost.tolist(), 4)}), {below} "
                 f"have a frozen error below what ICW makes on the intact grid, "

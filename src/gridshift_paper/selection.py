@@ -5,6 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+TOLERANCE = 0.2
+"""Difference of a number from the paper's that its claim survives: other weights, data, machine."""
+
 
 def picked(frame: pd.DataFrame, **wanted: object) -> pd.DataFrame:
     """Rows whose columns have these values."""
@@ -53,11 +56,26 @@ def seeds_where_smaller(left: pd.Series, right: pd.Series) -> tuple[int, int]:
     return int((ratio < 1).sum()), len(ratio)
 
 
-def verdict(holds: bool) -> str:
-    """How a comment says whether a claim is true of our numbers."""
-    return "holds here" if holds else "does not hold here"
+def near(ours: float, paper: float) -> bool:
+    """Whether a number passes for the paper's; NaN doesn't."""
+    return abs(ours - paper) <= TOLERANCE * abs(paper)
+
+
+def reaches(ours: float, paper: float) -> bool:
+    """Whether a factor is as large as the paper's, or larger; NaN isn't."""
+    return ours >= (1 - TOLERANCE) * paper
+
+
+def all_near(ours: Sequence[float], paper: Sequence[float]) -> bool:
+    """Whether each passes for the paper's."""
+    return all(near(one, told) for one, told in zip(ours, paper, strict=True))
 
 
 def listed(words: Sequence[str]) -> str:
     """'a, b and c'."""
     return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
+
+
+def verdict(holds: bool) -> str:
+    """How a comment says whether a claim is true of our numbers."""
+    return "holds here" if holds else "does not hold here"
