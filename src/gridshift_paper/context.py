@@ -16,6 +16,7 @@ from gridshift.learn.diagnostics import log_euclidean_distance
 from gridshift.learn.moments import Moments
 from gridshift.study.metrics import mean_absolute_errors
 from gridshift_paper.artefacts import Artefact
+from gridshift_paper.context_claims import comment_on_size, comment_on_sweep
 from gridshift_paper.context_figures import draw_deviations, draw_size, draw_spectra
 from gridshift_paper.context_spectra import (
     comment_on_deviations,
@@ -23,13 +24,7 @@ from gridshift_paper.context_spectra import (
     tabulate_deviations,
     tabulate_spectra,
 )
-from gridshift_paper.context_tables import (
-    CURVE,
-    comment_on_size,
-    comment_on_sweep,
-    tabulate_size,
-    tabulate_sweep,
-)
+from gridshift_paper.context_tables import CURVE, tabulate_size, tabulate_sweep
 from gridshift_paper.protocol import PaperGrid, Scale, base_surrogate, context_rows, rows_for_test
 from gridshift_paper.records import Record, Study, Task
 from gridshift_paper.references import context_mean, perfect_icw

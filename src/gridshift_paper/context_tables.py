@@ -1,4 +1,4 @@
-"""Tables and comments about the size of a context."""
+"""Tables about the size of a context."""
 
 # pandas comes without types that could be checked
 # pyright: reportArgumentType=false, reportAttributeAccessIssue=false
@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from gridshift.study.text import real
 from gridshift_paper.artefacts import Rows, Table, mean_and_spread
 from gridshift_paper.protocol import GRIDS
 from gridshift_paper.selection import picked
@@ -103,42 +102,6 @@ def tabulate_sweep(rows: Rows) -> list[Table]:
     return tables
 
 
-def comment_on_sweep(rows: Rows) -> list[str]:
-    """What limits ICW at each size."""
-    frame, said = rows["context-sweep"], []
-    for grid in dict.fromkeys(frame.grid) if len(frame) else ():
-        part = frame[(frame.grid == grid)]
-        mean = part.pivot_table(index="n", columns="method", values="overall")
-        sizes = sorted(set(part.n) - {0})
-        few, many = sizes[0], sizes[-1]
-        icw, perfect = mean["icw"], mean["perfect"]
-        said.append(
-            f"{GRIDS[grid].label}: ICW goes from {real(icw[few])} at {few:,} cases to "
-            f"{real(icw[many])} at {many:,}; a surrogate without error of its own, adapted alike, "
-            f"from {real(perfect[few])} to {real(perfect[many])}, so there the network has "
-            f"{100 * (1 - perfect[many] / icw[many]):.0f} % of the error. The context's mean gives "
-            f"{real(mean['context-mean'][many])}."
-        )
-        if many in PAPER_SWEEP[grid]:
-            told = PAPER_SWEEP[grid][many][0]
-            said.append(
-                f"{GRIDS[grid].label}: the paper's {real(told)} at {many:,} cases is "
-                f"{real(told / icw[many])} times ours, and {real(told / perfect[many])} times what "
-                "a network without error would leave: its network must have been closer to exact "
-                "than that of appendix C is here."
-                if told < icw[many]
-                else f"{GRIDS[grid].label}: the paper's {real(told)} at {many:,} cases is "
-                f"{real(told / icw[many])} times ours."
-            )
-        lost = part[part.n == many].context_rows
-        if (lost < many).any():
-            said.append(
-                f"{GRIDS[grid].label}: {many - int(lost.max())} to {many - int(lost.min())} of "
-                f"{many:,} context cases have no solution and are left out; so are such test cases."
-            )
-    return said
-
-
 def tabulate_size(grid: str, rows: Rows) -> list[Table]:
     """The curves of the figure, and the numbers that the paper quotes from it."""
     errors, covariance = rows[f"context-size-{grid}"], rows["covariance"]
@@ -192,46 +155,3 @@ def _quoted(grid: str, errors: pd.DataFrame, covariance: pd.DataFrame) -> list[l
             name = f"distance to the reference {said}, over that at 100"
             rows.append([name, told, mean_and_spread(left)])
     return rows
-
-
-def comment_on_size(grid: str, rows: Rows) -> list[str]:
-    """Does the curve flatten where the paper says, and why?"""
-    errors, covariance = rows[f"context-size-{grid}"], rows["covariance"]
-    said = []
-    if len(errors):
-        outage = errors[errors.outage != ""]
-        mean = outage.pivot_table(index="n", columns="method", values="overall")
-        first, chosen, last = landmarks(mean.index[1:])
-        by_root = (first**-0.5 - chosen**-0.5) / (first**-0.5 - last**-0.5)
-        share = captured(errors)
-        ideal = captured(errors, "perfect")
-        said.append(
-            f"{chosen:,} cases bring {100 * share.mean():.0f} % of what {last:,} bring over the "
-            f"smallest context (paper: {PAPER_CAPTURED[grid]:.0%}); around a surrogate without "
-            f"error {100 * ideal.mean():.0f} %. An error that falls with the root of the size "
-            f"would give {100 * by_root:.0f} %, so that such a share alone is no sign of an end."
-        )
-        fall, root = mean["perfect"][first] / mean["perfect"][last], (last / first) ** 0.5
-        said.append(
-            f"Around a perfect surrogate the error falls {real(fall)} times from {first:,} to "
-            f"{last:,} cases; sampling error alone would fall {real(root)} times. What stays is "
-            "what a map of means and covariances can't follow, however many cases it is from."
-        )
-        said.append(
-            f"At {chosen:,} cases ICW is at {real(mean['icw'][chosen])}, and at "
-            f"{real(mean['perfect'][chosen])} around a perfect surrogate: "
-            f"{100 * mean['perfect'][chosen] / mean['icw'][chosen]:.0f} % of the error is the "
-            "adaptation's own."
-        )
-    part = picked(covariance, grid=grid, what="distance")
-    if len(part):
-        far = part.groupby("n")[["nested", "independent"]].mean()
-        last = far.index[-1]
-        said.append(
-            f"The paper's distance is zero at {last:,} cases by construction, as the reference "
-            "holds the same rows. To the covariance of ten times as many other rows it is still "
-            f"{real(far.independent[last])} there, "
-            f"{100 * far.independent[last] / far.independent.iloc[0]:.0f} % of that of the "
-            "smallest context."
-        )
-    return said

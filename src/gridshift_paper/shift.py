@@ -30,15 +30,13 @@ from gridshift_paper.protocol import (
 )
 from gridshift_paper.records import Record, Study, Task
 from gridshift_paper.references import training_rows
-from gridshift_paper.shift_figures import draw_moments, draw_shift
-from gridshift_paper.shift_tables import (
+from gridshift_paper.shift_claims import (
     comment_on_moments,
     comment_on_round_trip,
     comment_on_shift,
-    tabulate_moments,
-    tabulate_round_trip,
-    tabulate_shift,
 )
+from gridshift_paper.shift_figures import draw_moments, draw_shift
+from gridshift_paper.shift_tables import tabulate_moments, tabulate_round_trip, tabulate_shift
 
 NUM_RESAMPLES = 200
 """Deals of the rows to two samples behind the band without shift."""

@@ -1,4 +1,4 @@
-"""Tables and comments about the distance between topologies, and about the map that inverts."""
+"""Tables about the distance between topologies, and about the map that inverts."""
 
 # pandas comes without types that could be checked
 # pyright: reportArgumentType=false, reportAttributeAccessIssue=false
@@ -86,23 +86,6 @@ def tabulate_shift(rows: Rows) -> list[Table]:
     return tables
 
 
-def comment_on_shift(rows: Rows) -> list[str]:
-    """Whether the paper's factor comes out, and what it depends on."""
-    distances = rows["distances"]
-    if not len(distances):
-        return []
-    ours = mmd_drop(distances)
-    own, context = (mmd_drop(distances, moments=m) for m in ("same rows", "context"))
-    return [
-        f"Whitening brings the joint MMD down {real(mean(ours))} times ({real(ours.min())} to "
-        f"{real(ours.max())} over seeds) when each topology's moments are of as many other rows "
-        f"as the surrogate is trained on; the paper has {PAPER_DROP} times.",
-        f"The factor says more about the rows than about the shift: {real(mean(own))} times with "
-        "moments of the very rows compared, which takes their sampling error out as well, and "
-        f"{real(mean(context))} times with a context, as deployed.",
-    ]
-
-
 def tabulate_moments(rows: Rows) -> list[Table]:
     """MMD at each level; the paper's beside it."""
     distances = rows["distances"]
@@ -125,42 +108,6 @@ def tabulate_moments(rows: Rows) -> list[Table]:
         title = f"MMD, loads {'of their own' if loads == 'independent' else 'the same'}, ±20 %"
         tables.append(Table(title=title, columns=columns, rows=body, note=note))
     return tables
-
-
-def comment_on_moments(rows: Rows) -> list[str]:
-    """Do two moments suffice, and is the residue noise?"""
-    distances = rows["distances"]
-    if not len(distances):
-        return []
-
-    def at(level: str, column: str = "mmd", moments: str = "many") -> float:
-        return mean(at_level(distances, level, moments=moments)[column])
-
-    def place(value: float) -> str:
-        return "below" if value < low else "above" if value > high else "inside"
-
-    two, low, high = (at("mean, covariance", c) for c in ("mmd", "null_low", "null_high"))
-    own, context = (at("mean, covariance", moments=m) for m in ("same rows", "context"))
-    third, zscore = at("and skewness"), at("mean, variance")
-    before, after = at("nothing", "mardia_outage"), at("mean, covariance", "mardia_outage")
-    raw = at("nothing")
-    return [
-        f"Without matching, MMD is {real(raw)} (paper {PAPER_MMD['nothing']}), the mean "
-        f"takes {real(1 - at('mean') / raw)} of it, so nearly all of the operator shift "
-        "is a shift of the mean.",
-        f"The noise floor is not 1 / sqrt(N) = {PAPER_FLOOR} but the band that random deals give, "
-        f"{real(low)} to {real(high)}: it depends on the kernel.",
-        f"Two moments end at {real(own)} when they are those of the rows compared, {place(own)} "
-        "that band, as fitting takes some of their sampling error out too; at "
-        f"{real(two)} with moments of many other rows, {place(two)} it; and at {real(context)} "
-        f"with a context, {place(context)} it: the residue of ICW as deployed is the sampling "
-        "error of its context.",
-        f"Matching skewness on top changes MMD to {real(third)}, because z_s isn't centred again "
-        "and e is uncertain in narrow outputs; standardising each output instead of whitening "
-        f"gives {real(zscore)}, {'more' if zscore > two else 'not more'} (the paper says more).",
-        f"Mardia's skewness of the outage's rows is {real(before)} before and {real(after)} after "
-        "whitening: nothing affine changes it (section III).",
-    ]
 
 
 def tabulate_round_trip(rows: Rows) -> list[Table]:
@@ -189,23 +136,3 @@ def tabulate_round_trip(rows: Rows) -> list[Table]:
             rows=folds,
         ),
     ]  # fmt: skip
-
-
-def comment_on_round_trip(rows: Rows) -> list[str]:
-    """Is the map lossless?"""
-    frame = rows["round-trip"]
-    if not len(frame):
-        return []
-    return [
-        f"The map inverts to {real(frame['max'].max())} in z in double precision and to "
-        f"{real(frame['max_single'].max())} in single precision; the paper's "
-        f"{PAPER_ROUND_TRIP['training']:g} lies between, and says nothing about its precision.",
-        f"The parabola folds {real(100 * frame.folded.max())} % of the entries at most and then "
-        f"misses by up to {real(frame.folded_max.max())}."
-        if frame.folded.any()
-        else "No entry lies beyond the parabola's fold at 3 / g, so it would have lost nothing on "
-        "these outputs either.",
-        f"|e| goes up to {real(frame.largest_skew.max())}, in outputs that eps keeps narrow: the "
-        f"map is nearly straight over them. {int(frame.ended.sum())} ask for more than "
-        "the largest |e|.",
-    ]
