@@ -1,6 +1,6 @@
 """Table III: every competing method under one protocol, with what each needs and costs."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -11,7 +11,8 @@ from gridshift.adapt.methods import METHODS
 from gridshift.study.ledger import training_seconds
 from gridshift.study.measure import measure_adaptation
 from gridshift.study.metrics import mean_absolute_errors
-from gridshift_paper.artefacts import Artefact, Rows, Table, mean_and_spread
+from gridshift_paper.artefacts import Artefact, Claim, Rows, Table, mean_and_spread
+from gridshift_paper.comparison_claims import PAPER_TABLE_3, claims
 from gridshift_paper.protocol import (
     GRIDS,
     Scale,
@@ -39,22 +40,6 @@ GROUPS = {
     "reference levels": REFERENCES,
 }
 TOPOLOGIES = ("base", "N-1", "N-2")
-
-PAPER_TABLE_3: Mapping[tuple[str, str], tuple[float, ...]] = {
-    ("modular-gp", "case30"): (1.1e-4, 5.6e-3, 1.6e-2, 7.7e-2, 5.8e-1, 1.5),
-    ("deepopf-ft", "case30"): (1.6e-5, 5.3e-3, 1.5e-2, 5.0e-3, 2.7e-1, 4.9e-1),
-    ("pfgnn", "case30"): (6.4e-5, 5.0e-3, 1.5e-2, 2.5e-2, 3.0e-1, 3.2e-1),
-    ("mmnp", "case30"): (3.4e-4, 4.7e-4, 5.9e-4, 1.9e-2, 2.9e-2, 3.2e-2),
-    ("ttf-ensemble", "case30"): (1.6e-4, 1.8e-4, 2.4e-4, 2.4e-2, 2.7e-2, 2.7e-2),
-    ("icw", "case30"): (7.3e-5, 2.0e-4, 3.2e-4, 2.0e-2, 2.8e-2, 3.1e-2),
-    ("modular-gp", "case118"): (9.2e-5, 1.5e-3, 1.8e-3, 2.6e-1, 2.9, 3.7),
-    ("deepopf-ft", "case118"): (6.1e-5, 1.5e-3, 1.7e-3, 3.1e-2, 2.6, 3.2),
-    ("pfgnn", "case118"): (7.4e-5, 1.4e-3, 1.6e-3, 2.6e-1, 2.6, 3.2),
-    ("mmnp", "case118"): (4.0e-4, 4.2e-4, 4.2e-4, 4.1e-1, 4.3e-1, 4.3e-1),
-    ("ttf-ensemble", "case118"): (4.0e-4, 4.1e-4, 4.1e-4, 8.4e-1, 8.5e-1, 8.5e-1),
-    ("icw", "case118"): (2.0e-4, 2.1e-4, 2.1e-4, 1.3e-1, 1.5e-1, 1.5e-1),
-}
-"""Table III: |V| (p.u.) on base, N-1 Most, N-2 Most, then theta (degrees) on the same."""
 
 
 def outages_of(grid: str) -> dict[str, str]:
@@ -212,33 +197,9 @@ def tables(rows: Rows) -> list[Table]:
     return found
 
 
-def comments(rows: Rows) -> list[str]:
-    """Which of section III-C's statements hold here."""
-    frame = _frame(rows)
-    said = []
-    for grid in dict.fromkeys(frame.grid) if len(frame) else ():
-        part = frame[frame.grid == grid]
-        mean = part.groupby(["method", "topology"])[["v", "theta_deg", "overall"]].mean()
-
-        def level(name: str, topology: str, quantity: str, mean: pd.DataFrame = mean) -> float:
-            try:
-                return float(mean.loc[(name, topology), quantity])  # type: ignore[arg-type]
-            except KeyError:
-                return float("nan")
-
-        at_mean = level("context-mean", "N-2", "v")
-        ttf, mmnp, icw = (level(n, "N-2", "v") for n in ("ttf-ensemble", "mmnp", "icw"))
-        said.append(
-            f"{grid}: the mean of the context alone has |V| {at_mean:.2g} on N-2; the paper's "
-            f"TTF-Ensemble has {PAPER_TABLE_3['ttf-ensemble', grid][2]:.2g} and ours {ttf:.2g}."
-            if grid in ("case30", "case118")
-            else ""
-        )
-        said.append(
-            f"{grid}: ICW's |V| on N-2 is {icw:.2g}, MMNP's {mmnp:.2g}, TTF-Ensemble's {ttf:.2g}: "
-            f"ICW is {'' if icw < min(ttf, mmnp) else 'not '}the most accurate of the three here."
-        )
-    return [one for one in said if one]
+def comments(rows: Rows) -> list[str | Claim]:
+    """Which of section IV-C's statements hold here."""
+    return list(claims(_frame(rows)))
 
 
 ARTEFACTS = (

@@ -104,17 +104,16 @@ def balance_comments(rows: Rows) -> Iterator[str | Claim]:
     factors = balances(rows)
     if not factors:
         return
-    theirs, told = list(PAPER_BALANCE.values()), []
-    for grid, factor in factors.items():
-        told.append(f"{grid} {_listed(factor)} times")
+    theirs = list(PAPER_BALANCE.values())
+    ours = [f"{grid} {_listed(factor)} times" for grid, factor in factors.items()]
     judged = "case118" if "case118" in factors else "case30"
     off = {g: max(abs(np.log(f.to_numpy() / theirs))) for g, f in factors.items()}
     nearest = min(off, key=off.__getitem__)
     yield Claim(
-        says=f"over the outages of case118 ICW cuts the worst-bus mismatch {_listed(theirs)} times "
-        "by thirds of the frozen error",
+        says="over the outages of case118 ICW cuts the worst-bus mismatch "
+        f"{', '.join(f'{told:g}' for told in theirs)} times by thirds of the frozen error",
         holds=all_near(factors[judged].tolist(), theirs),
-        ours=f"{', '.join(told)}; the paper's factors are nearest to those of {nearest} (within "
+        ours=f"{', '.join(ours)}; the paper's factors are nearest to those of {nearest} (within "
         f"{100 * np.expm1(off[nearest]):.0f} %).",
     )
     largest = max(float(factor.max()) for factor in factors.values())
@@ -123,18 +122,17 @@ def balance_comments(rows: Rows) -> Iterator[str | Claim]:
         holds=reaches(largest, theirs[-1]),
         ours=f"the largest median of a third is {real(largest)} times.",
     )
-    yield from _closer(rows, list(factors))
+    yield from _closer(rows, factors)
     yield from (_floor(grid, frame_of(rows, OUTAGES, grid)) for grid in factors)
 
 
-def _closer(rows: Rows, grids: Iterable[str]) -> Iterator[Claim]:
+def _closer(rows: Rows, factors: Mapping[str, Frame]) -> Iterator[Claim]:
     """Closer to the equations than the frozen surrogate, and far from the solver."""
-    told, levels, everywhere, far = [], [], [], []
-    for grid in grids:
+    told, levels, far = [], [], []
+    for grid in factors:
         frame = frame_of(rows, OUTAGES, grid)
         worst, error = outages(frame, "worst_median"), outages(frame, "overall")
         better, lost = worst["icw"] < worst["frozen"], error["icw"] >= error["frozen"]
-        everywhere.append(bool(better.all()))
         told.append(
             f"{grid}: the mismatch is smaller on {better.sum()} of {len(worst)} outages"
             + (f", on {better[lost].sum()} of the {lost.sum()} where the error is the larger one"
@@ -146,7 +144,8 @@ def _closer(rows: Rows, grids: Iterable[str]) -> Iterator[Claim]:
     yield Claim(
         says="predictions of ICW are closer to satisfying the power-flow equations, not just "
         "closer in error",
-        holds=all(everywhere), ours=f"{'; '.join(told)}.",
+        holds=all((factor > 1).all() for factor in factors.values()),
+        ours=f"{'; '.join(told)}.",
     )  # fmt: skip
     yield Claim(
         says=f"the solver's own mismatch, about {real(PAPER_SOLVER)}, is several orders of "

@@ -74,8 +74,3 @@ def all_near(ours: Sequence[float], paper: Sequence[float]) -> bool:
 def listed(words: Sequence[str]) -> str:
     """'a, b and c'."""
     return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
-
-
-def verdict(holds: bool) -> str:
-    """How a comment says whether a claim is true of our numbers."""
-    return "holds here" if holds else "does not hold here"
