@@ -1,5 +1,8 @@
 """What the paper says of the cost of adapting, and whether our rows say so too."""
 
+# pandas comes without types that could be checked
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false
+
 from collections.abc import Iterator
 
 import numpy as np
