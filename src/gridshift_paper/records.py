@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from filelock import FileLock
 
 from gridshift.errors import StorageError
-from gridshift.study.provenance import about_this_machine
+from gridshift.study.provenance import Threads, about_this_machine
 from gridshift_paper.protocol import Scale
 
 Value = str | int | float | bool
@@ -86,7 +86,8 @@ class Book:
         total = sum(1 for _ in study.tasks(self.scale))
         run = self._note_run() if missing else ""
         for number, task in enumerate(missing, total - len(missing) + 1):
-            rows = task.measure()
+            with Threads(1):  # times can be compared then, and runs side by side don't spin
+                rows = task.measure()
             made = {"task": _identity(study, self.scale, task.key), "run": run}
             self._add(study, [{**task.key, **row, **made} for row in rows])
             if progress is not None:
@@ -120,7 +121,7 @@ class Book:
 
     def _note_run(self) -> str:
         """Write down what this run is made with; its name, by which rows refer to it."""
-        about = about_this_machine() | {"scale": asdict(self.scale)}
+        about = about_this_machine() | {"threads": 1, "scale": asdict(self.scale)}
         run = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:12]
         path = self.folder / "runs.json"
         try:
