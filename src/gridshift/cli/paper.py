@@ -141,7 +141,7 @@ def _measured(one: "Artefact", book: "Book", results: Path) -> tuple[dict[str, A
 
     began, tasks = time.perf_counter(), 0
     for study in one.studies:
-        with progress(f"{one.name}: {study.name}", 1, unit="tasks") as done:
+        with progress(f"measuring {study.name}", 1, unit="tasks") as done:
             tasks += book.run(study, done)
     found = section(one, book)
     figure = None
