@@ -31,7 +31,8 @@ if TYPE_CHECKING:
         "gridshift paper list",
         "gridshift paper hyperparameters --scale small --results paper14",
         "gridshift paper round-trip --scale small --seeds 1 --results paper14 --json",
-        "gridshift paper report --scale small --results paper14 --page paper14/paper.md",
+        "gridshift paper claims --scale small --results paper14 --json",
+        "gridshift paper report --scale small --results paper14 --page paper14/paper.md --json",
     ],
 )
 @click.argument("name")
