@@ -152,10 +152,12 @@ def test_what_cannot_be_tried_says_why_and_does_not_stop_the_others(surrogate, c
 
 def test_each_method_starts_from_a_surrogate_that_suits_it(surrogates, context):
     found = choose(list(surrogates.values()), context, num_rows=10, target_mae=1.0)
-    trained = {m.name for m in METHODS.values() if m.transform in (None, *surrogates)}
-    assert trained <= {c.name for c in found.ledger if not c.problem} | {
-        m.name for m in METHODS.values() if m.gradient
+    assert {m.name for m in METHODS.values() if m.fast} <= {
+        c.name for c in found.ledger if not c.problem
     }
+    told = {c.name: c.problem for c in found.ledger}
+    assert told["mmnp"] == "starts from its own model; not tried"
+    assert "method pfgnn needs a surrogate" in told["pfgnn"]
 
 
 def test_the_closest_is_taken_where_none_keeps_the_target(surrogate, context, oracle):

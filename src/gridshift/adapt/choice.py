@@ -212,12 +212,19 @@ class _Trial:
 
     def suited(self, method: Method) -> Surrogate:
         """The first surrogate that suits the method; the first of all, if it will refuse each."""
-        fits = [s for s in self.surrogates if method.transform in (None, s.config.transform)]
+        fits = [
+            s
+            for s in self.surrogates
+            if method.transform in (None, s.config.transform)
+            and method.backbone in (None, s.config.backbone.name)
+        ]
         return fits[0] if fits else self.surrogates[0]
 
     def candidate(self, method: Method, gradient: bool) -> Candidate:
         if method.gradient and not gradient:
             return Candidate(name=method.name, problem="takes gradient steps; not tried")
+        if method.base is not None:
+            return Candidate(name=method.name, problem="starts from its own model; not tried")
         try:
             surrogate = self.suited(method)
             began = time.perf_counter()

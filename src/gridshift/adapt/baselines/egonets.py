@@ -113,7 +113,8 @@ class LocalFeatures:
         answer = self.response[:, bus] if response else np.zeros((len(self.topology), 2))
         of_topology = np.column_stack([self.shift[:, bus], self.degree[:, bus]])[self.topology]
         injections = self.injections[:, members] * kept[self.topology]
-        return np.hstack([answer, of_topology, injections.reshape(len(answer), -1)])
+        flat = injections.reshape(len(answer), 2 * members.size)
+        return np.hstack([answer, of_topology, flat])
 
 
 def _adjacent(network: Network) -> Bool:
