@@ -171,8 +171,10 @@ def _cost_table(frame: pd.DataFrame, grid: str) -> Table:
                 continue
             cost = {column: mean(by_seed(mine, column)) for column in COSTS}
             needs = ", ".join(NEEDS.get(need, need) for need in METHODS[name].needs)
+            taught = METHODS[name].uses_surrogate
             rows.append(
-                (name, needs, int(cost["training_topologies"]), cost["training_s"],
+                (name, needs, int(cost["training_topologies"]) if taught else None,
+                 cost["training_s"] if taught else None,
                  int(cost["num_solves"]), cost["data_s"], cost["fit_s"], cost["gradient_s"],
                  cost["us_per_row"] / 1000)
             )  # fmt: skip

@@ -38,6 +38,8 @@ class Method:
     """Backbone that the surrogate must have; None: any."""
     base: Callable[[Network, SurrogateConfig, Progress | None], Base] | None = None
     """What trains a base of its own kind for `start`; None: the method starts from a surrogate."""
+    uses_surrogate: bool = True
+    """Whether it is of any use to the method that its base was trained; if not, that is free."""
     may_use: tuple[Need, ...] = ()
     """What it makes use of if the context has it, and does without if not."""
 

@@ -113,6 +113,7 @@ METHODS: dict[str, Method] = {
             needs=("solved cases",),
             source="Hoerl and Kennard 1970; penalty by leave-one-out",
             adapt=adapt_ridge,
+            uses_surrogate=False,
         ),
         Method(
             name="ridge-features",
@@ -135,6 +136,7 @@ METHODS: dict[str, Method] = {
             needs=("network",),
             source="Newton's method; docs/tangent.md",
             adapt=partial(adapt_tangent, order=1),
+            uses_surrogate=False,
         ),
         Method(
             name="tangent2",
@@ -142,6 +144,7 @@ METHODS: dict[str, Method] = {
             needs=("network",),
             source="chord method; docs/tangent.md",
             adapt=partial(adapt_tangent, order=2),
+            uses_surrogate=False,
         ),
         Method(
             name="tangent-icw",
@@ -232,6 +235,7 @@ METHODS: dict[str, Method] = {
             needs=("solved cases", "gradient steps"),
             source="paper, appendix on cost",
             adapt=adapt_scratch,
+            uses_surrogate=False,
         ),
         Method(
             name="ttf-ensemble",

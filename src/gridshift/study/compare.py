@@ -198,7 +198,8 @@ def _measured(
             method=method.name, kind=kind, problem=str(problem),
             mae=dict.fromkeys(QUANTITIES, float("nan")), mismatch=summarise(np.empty(0)),
         )  # fmt: skip
-    return _row(found, kind, training_seconds(surrogate))
+    training_s = training_seconds(surrogate) if method.uses_surrogate else 0.0
+    return _row(found, kind, training_s)
 
 
 def _row(found: Measurement, kind: str, training_s: float) -> ComparisonRow:
