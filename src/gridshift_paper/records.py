@@ -99,17 +99,23 @@ class Book:
         if not path.exists():
             return []
         try:
-            return pq.read_table(path).to_pylist()
+            table = pq.read_table(path)
         except (OSError, pa.ArrowInvalid) as problem:
             raise StorageError(f"{path} is damaged: {problem}; delete it") from problem
+        if "task" not in table.column_names:
+            raise StorageError(f"{path} is damaged: it has no column 'task'; delete it")
+        return table.to_pylist()
 
-    def _add(self, study: Study, rows: Sequence[Record]) -> None:
-        """Append rows: other processes may be adding theirs to the same file."""
+    def _add(self, study: Study, rows: Sequence[dict[str, Any]]) -> None:
+        """Append the rows of a task, unless another process has added them meanwhile."""
         path = self.path(study)
         part = path.with_name(f"{path.name}.{os.getpid()}.part")
         try:
             with FileLock(f"{path}.lock"):
-                everything = [*self._read(study), *rows]
+                everything = self._read(study)
+                if any(row["task"] == rows[0]["task"] for row in everything):
+                    return
+                everything += rows
                 columns = dict.fromkeys(name for row in everything for name in row)
                 table = pa.Table.from_pylist(
                     [{name: row.get(name) for name in columns} for row in everything]
@@ -127,13 +133,32 @@ class Book:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             with FileLock(f"{path}.lock"):
-                runs = json.loads(path.read_text()) if path.exists() else {}
+                runs = _runs(path)
                 made = datetime.now(UTC).isoformat(timespec="seconds")
                 if run not in runs:
-                    path.write_text(json.dumps(runs | {run: {"first": made, **about}}, indent=1))
+                    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+                    part.write_text(json.dumps(runs | {run: {"first": made, **about}}, indent=1))
+                    os.replace(part, path)
         except OSError as problem:
             raise StorageError(f"cannot write {path}: {problem.strerror}") from problem
         return run
+
+
+def _runs(path: Path) -> dict[str, Any]:
+    """What is noted of earlier runs.
+
+    Raises:
+        StorageError: the file is damaged.
+    """
+    if not path.exists():
+        return {}
+    try:
+        runs = json.loads(path.read_bytes())
+    except ValueError as problem:
+        raise StorageError(f"{path} is damaged: {problem}; delete it") from problem
+    if not isinstance(runs, dict):
+        raise StorageError(f"{path} is damaged: it is no JSON object; delete it")
+    return runs
 
 
 def _identity(study: Study, scale: Scale, key: Mapping[str, Value]) -> str:

@@ -72,3 +72,41 @@ def test_a_damaged_file_is_named(tmp_path, tiny):
     book.path(counting([])).write_bytes(b"PAR1 not really")
     with pytest.raises(StorageError, match=r"squares\.parquet is damaged"):
         book.rows(counting([]))
+
+
+def test_a_task_that_another_process_added_meanwhile_is_not_there_twice(tmp_path, tiny):
+    first, second = Book(tmp_path, tiny), Book(tmp_path, tiny)
+    calls = []
+
+    def tasks(scale):
+        for task in counting(calls).tasks(scale):
+
+            def measure(task=task):
+                first.run(counting([]))
+                return task.measure()
+
+            yield Task(key=task.key, measure=measure)
+
+    second.run(Study(name="squares", about="squares", tasks=tasks))
+    assert len(calls) == 3
+    assert list(second.rows(counting([])).square) == [0, 0, 1, 1, 4, 4]
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b"[]"])
+def test_a_damaged_list_of_runs_is_named(tmp_path, tiny, content):
+    book = Book(tmp_path, tiny)
+    book.run(counting([]))
+    (book.folder / "runs.json").write_bytes(content)
+    with pytest.raises(StorageError, match=r"runs\.json is damaged"):
+        Book(tmp_path, tiny.with_seeds(2)).run(counting([]))
+
+
+def test_rows_that_name_no_task_are_damage(tmp_path, tiny):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    book = Book(tmp_path, tiny)
+    book.run(counting([]))
+    pq.write_table(pa.table({"square": [1.0]}), book.path(counting([])))
+    with pytest.raises(StorageError, match="no column 'task'"):
+        book.rows(counting([]))

@@ -100,8 +100,10 @@ def cached_arrays(
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
-        record = json.loads(str(arrays.pop("record")))
-    except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile):
+        record, names = json.loads(str(arrays.pop("record"))), arrays.pop("names").tolist()
+        if sorted(arrays) != names:
+            raise KeyError(f"{path} lacks arrays")
+    except (OSError, EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile):
         arrays, record = make()
         _write_arrays(path, arrays, record)
     return dict(arrays), record
@@ -112,7 +114,8 @@ def _write_arrays(path: Path, arrays: Arrays, record: dict[str, Any]) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with part.open("wb") as file:
-            np.savez(file, record=np.array(json.dumps(record)), **arrays)  # type: ignore[arg-type]
+            about = {"record": np.array(json.dumps(record)), "names": np.array(sorted(arrays))}
+            np.savez(file, **about, **arrays)  # type: ignore[arg-type]
         os.replace(part, path)
     except OSError as problem:
         _warn(StorageError(f"cannot write {path}: {problem.strerror}"))

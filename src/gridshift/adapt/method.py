@@ -93,12 +93,17 @@ class Method:
         if self.base is not None:
             return
         has = {"transform": base.config.transform, "backbone": base.config.backbone.name}
-        for what, needed in (("transform", self.transform), ("backbone", self.backbone)):
+        wanted = {"transform": self.transform, "backbone": self.backbone}
+        for what, needed in wanted.items():
             if needed not in (None, has[what]):
+                right = {name: wanted[name] or has[name] for name in has}
+                flags = " ".join(
+                    f"--{name} {value}" for name, value in right.items() if value != "mlp"
+                )
                 raise SurrogateMismatchError(
                     f"method {self.name} needs a surrogate trained with {what} {needed}; this one "
                     f"was trained with {has[what]}: train another with "
-                    f"'gridshift train {base.grid} --{what} {needed} --out DIR'"
+                    f"'gridshift train {base.grid} {flags} --out DIR'"
                 )
 
     def fit(self, base: Base, context: Context) -> Predictor:

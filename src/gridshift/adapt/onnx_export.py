@@ -13,7 +13,7 @@ from gridshift.adapt.context import Predictor
 from gridshift.adapt.layout import Entry, Layout
 from gridshift.adapt.moment_methods import Chosen
 from gridshift.adapt.ridge import LinearInInputs
-from gridshift.adapt.surrogate import FoldedPredictor, Surrogate
+from gridshift.adapt.surrogate import FoldedPredictor, Surrogate, TransformedPredictor
 from gridshift.adapt.tangent import Plane
 from gridshift.adapt.tangent_methods import Recalibrated
 from gridshift.arrays import Real
@@ -104,6 +104,15 @@ def _(predictor: FoldedPredictor) -> Parts:
         bias=predictor.bias,
     )
     return Parts(network, () if predictor.plane is None else onnx_parts(predictor.plane).linear)
+
+
+@onnx_parts.register
+def _(predictor: TransformedPredictor) -> Parts:
+    config = predictor.surrogate.config
+    raise GridshiftError(
+        f"a surrogate of backbone {config.backbone.name} with transform {config.transform} has no "
+        "ONNX form; backbones mlp and transformer have one with every affine transform"
+    )
 
 
 @onnx_parts.register

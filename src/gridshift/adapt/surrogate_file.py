@@ -135,7 +135,7 @@ def _read(folder: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
         raise StorageError(
             f"{folder / 'surrogate.json'} has a format that this version cannot read"
         )
-    if hashlib.sha256(tensors).hexdigest() != about["tensors_sha256"]:
+    if hashlib.sha256(tensors).hexdigest() != about.get("tensors_sha256"):
         raise StorageError(f"the two files in {folder} do not belong together; train it anew")
     return about, tensors_from_bytes(tensors)
 

@@ -128,8 +128,9 @@ def _report(
 ) -> None:  # fmt: skip
     from gridshift_paper.report import write_pages
 
-    require_writable(results)
     page, site = page or results / "paper.md", results / "report.html"
+    require_writable(results)
+    require_writable(page.parent)
     write_pages(book, known, page=page, site=site)
     listed = [{"name": a.name, "kind": a.kind, "paper": a.paper, "title": a.title} for a in known]
     payload = about | {"artefacts": listed, "page": page, "site": site}
@@ -164,6 +165,8 @@ def _measured(one: "Artefact", book: "Book", results: Path) -> tuple[dict[str, A
 
 def _print(console, payload: dict[str, Any], found) -> None:
     console.print(found.heading, style="bold", soft_wrap=True)
+    if not found.num_rows and found.artefact.studies:
+        console.print("nothing to measure at this scale: its grids are left out")
     for one in found.tables:
         console.print()
         console.print(table(one.title, one.columns, one.rows, note=one.note))
