@@ -169,13 +169,14 @@ def found_base(
 ) -> "tuple[Base, str]":
     """What a method starts from for this topology, and where it came from."""
     return _found(
-        network, folder, config, lambda progress: method.start(network, config, progress=progress)
-    )
+        network, folder, config, lambda progress: method.start(network, config, progress=progress),
+        purpose=f" for {method.name}",
+    )  # fmt: skip
 
 
 def _found(
     network: "Network", folder: Path | None, config: "SurrogateConfig",
-    start: "Callable[[Progress], T]",
+    start: "Callable[[Progress], T]", *, purpose: str = "",
 ) -> "tuple[T | Surrogate, str]":  # fmt: skip
     from gridshift.adapt.surrogate import Surrogate
 
@@ -188,7 +189,7 @@ def _found(
         came_from = "trained"
         done(number)
 
-    with progress("training", config.training.num_steps, unit="steps") as done:
+    with progress(f"training{purpose}", config.training.num_steps, unit="steps") as done:
         found = start(step)
     return found, came_from
 
