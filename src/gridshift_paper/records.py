@@ -70,6 +70,14 @@ class Book:
         kept = [row for row in self._read(study) if row["task"] in wanted]
         return pd.DataFrame(kept)
 
+    def num_rows(self, study: Study) -> int:
+        """Rows in the study's file, whatever they are of; nothing but its head is read."""
+        path = self.path(study)
+        try:
+            return pq.read_metadata(path).num_rows if path.exists() else 0
+        except (OSError, pa.ArrowInvalid) as problem:
+            raise StorageError(f"{path} is damaged: {problem}; delete it") from problem
+
     def missing(self, study: Study) -> list[Task]:
         """Tasks without rows."""
         done = {row["task"] for row in self._read(study)}
@@ -84,6 +92,8 @@ class Book:
         """
         missing = self.missing(study)
         total = sum(1 for _ in study.tasks(self.scale))
+        if missing and progress is not None:
+            progress(total - len(missing), total)
         run = self._note_run() if missing else ""
         for number, task in enumerate(missing, total - len(missing) + 1):
             with Threads(1):  # times can be compared then, and runs side by side don't spin

@@ -49,9 +49,10 @@ def section(artefact: Artefact, book: Book) -> Section:
                 figure = artefact.draw(rows)
             except GridshiftError:
                 figure = None  # the rows that it needs are still missing; the tables say which
+    told = bool(number) or not artefact.studies
     return Section(
-        artefact=artefact, tables=artefact.tables(rows) if number else (),
-        comments=tuple(artefact.comments(rows)) if number else (), figure=figure, num_rows=number,
+        artefact=artefact, tables=artefact.tables(rows) if told else (),
+        comments=tuple(artefact.comments(rows)) if told else (), figure=figure, num_rows=number,
     )  # fmt: skip
 
 
@@ -68,7 +69,8 @@ def claims_table(sections: Iterable[Section]) -> Table:
         title="The paper's claims, one by one",
         columns=("artefact", "the paper says", "true here", "our numbers"),
         rows=rows,
-        note=f"{held} of {len(rows)} hold here.",
+        note=f"{held} of {len(rows)} hold here. A number holds if ours is within a fifth of it, a "
+        "factor if ours is no more than a fifth smaller.",
     )
 
 
@@ -91,7 +93,7 @@ def markdown(sections: Sequence[Section], figures: str) -> str:
     parts = [INTRODUCTION, "## claims", claims_table(sections).markdown()]
     for one in sections:
         parts.append(f"## {one.artefact.name}\n\n{one.heading}.")
-        if not one.num_rows:
+        if not one.num_rows and one.artefact.studies:
             parts.append("Nothing measured at this scale yet.")
         if one.figure is not None:
             name = one.artefact.name

@@ -174,7 +174,7 @@ METHODS: dict[str, Method] = {
         ),
         Method(
             name="modular-gp-multi",
-            summary="the same, taught by many topologies",
+            summary="as modular-gp, taught by many topologies",
             needs=("network",),
             source="Caetano et al. 2026",
             adapt=adapt_modular_gp,
@@ -190,7 +190,7 @@ METHODS: dict[str, Method] = {
         ),
         Method(
             name="deepopf-ft-multi",
-            summary="the same, taught by many topologies",
+            summary="as deepopf-ft, taught by many topologies",
             needs=("network",),
             source="Zhou, Chen and Low 2023",
             adapt=adapt_deepopf_ft,
@@ -215,7 +215,7 @@ METHODS: dict[str, Method] = {
         ),
         Method(
             name="mmnp-multi",
-            summary="the same, with many topologies as tasks",
+            summary="as mmnp, with many topologies as tasks",
             needs=("solved cases",),
             source="Ly et al. 2025",
             adapt=adapt_mmnp,

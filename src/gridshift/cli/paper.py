@@ -1,5 +1,6 @@
 """`gridshift paper`: the tables and figures of the paper, measured here."""
 
+import textwrap
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -84,7 +85,8 @@ def paper(
 
     def render(console) -> None:
         for each in found:
-            _print(console, *each)
+            _print(console, *each, small=scale == "small")
+        console.print(f"rows: {book.folder}; all pages and pictures: gridshift paper report")
 
     emit(payload, render, as_json=as_json)
 
@@ -93,7 +95,7 @@ def _list(known: "Any", full: "Book", about: dict[str, Any], as_json: bool) -> N
     listed = [
         {
             "name": one.name, "kind": one.kind, "paper": one.paper, "title": one.title,
-            "full_rows": sum(len(rows) for rows in one.rows(full).values()),
+            "full_rows": sum(full.num_rows(study) for study in one.studies),
         }
         for one in known
     ]  # fmt: skip
@@ -106,6 +108,14 @@ def _list(known: "Any", full: "Book", about: dict[str, Any], as_json: bool) -> N
     emit(about | {"artefacts": listed}, render, as_json=as_json)
 
 
+TINY = "small scale: tiny surrogates, to try it; its verdicts tell nothing"
+
+
+def _hung(text: str, indent: int) -> str:
+    """The text in lines of 80 columns, all but the first indented."""
+    return textwrap.fill(text, 80, subsequent_indent=" " * indent, break_long_words=False)
+
+
 def _claims(known: "list[Artefact]", book: "Book", about: dict[str, Any], as_json: bool) -> None:
     from gridshift_paper.report import claims_table, section
 
@@ -116,7 +126,8 @@ def _claims(known: "list[Artefact]", book: "Book", about: dict[str, Any], as_jso
 
     def render(console) -> None:
         for row in found.rows:
-            console.print(f"[{row[2]}] {row[1]}\n    {row[0]}: {row[3]}", markup=False)
+            console.print(_hung(f"[{row[2]}] {row[0]}: {row[1]}", 4), markup=False)
+            console.print(_hung(f"    {row[3]}", 4), markup=False)
         console.print(found.note)
 
     emit(about | {"claims": listed}, render, as_json=as_json)
@@ -151,7 +162,12 @@ def _measured(one: "Artefact", book: "Book", results: Path) -> tuple[dict[str, A
         figure = results / "figures" / f"{one.name}.png"
         save_figure(found.figure, figure)
     tables = [
-        {"title": t.title, "columns": t.columns, "rows": t.rows, "note": t.note}
+        {
+            "title": t.title,
+            "columns": [" ".join(c.lstrip(">").split()) for c in t.columns],
+            "rows": t.rows,
+            "note": t.note,
+        }
         for t in found.tables
     ]
     payload = {
@@ -163,8 +179,10 @@ def _measured(one: "Artefact", book: "Book", results: Path) -> tuple[dict[str, A
     return payload, found
 
 
-def _print(console, payload: dict[str, Any], found) -> None:
+def _print(console, payload: dict[str, Any], found, *, small: bool) -> None:
     console.print(found.heading, style="bold", soft_wrap=True)
+    if small:
+        console.print(TINY, style="dim", soft_wrap=True)
     if not found.num_rows and found.artefact.studies:
         console.print("nothing to measure at this scale: its grids are left out")
     for one in found.tables:
@@ -173,7 +191,7 @@ def _print(console, payload: dict[str, Any], found) -> None:
     if found.comments:
         console.print()
     for comment in found.comments:
-        console.print(f"- {comment}")
+        console.print(_hung(f"- {comment}", 2), markup=False)
     if payload["figure"]:
         console.print(f"picture: {payload['figure']}", soft_wrap=True)
     console.print()
