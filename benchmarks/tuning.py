@@ -31,11 +31,11 @@ from gridshift.adapt.baselines.modular_gp import (
 )
 from gridshift.adapt.baselines.neural_process import MmnpConfig
 from gridshift.adapt.baselines.pi_ttt import StepsConfig, adapt_pi_ttt
-from gridshift.adapt.baselines.topologies import draw_rows, validation_rows
 from gridshift.adapt.baselines.ttf_ensemble import TTF, adapt_ttf_ensemble, start_ttf_ensemble
 from gridshift.adapt.cache import cached_surrogate
 from gridshift.adapt.context import Context, Predictor
 from gridshift.adapt.methods import METHODS
+from gridshift.adapt.surrogate import draw_rows, validation_rows
 from gridshift.adapt.surrogate_config import SurrogateConfig
 from gridshift.grid.network import Network
 from gridshift.grid.readers import read_grid

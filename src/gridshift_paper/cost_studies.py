@@ -116,7 +116,7 @@ def trained(
     transform = BASE_TRANSFORM[target] if kind == "fine-tune" else "zca"
     base = base_surrogate(scale, grid, transform=transform, backbone=backbone, seed=seed)
     adapt = adapt_fine_tune if kind == "fine-tune" else adapt_scratch
-    return adapt(base, Context.of(context), config=config)
+    return adapt(base.on(context.network), Context.of(context), config=config)
 
 
 CURVES = Study(

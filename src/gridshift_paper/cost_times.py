@@ -60,7 +60,7 @@ def _solve_times(scale: Scale, grid: str) -> Sequence[Record]:
 def _network_times(scale: Scale, grid: str, backbone: str) -> Sequence[Record]:
     """Seconds of ICW's fit, of predicting the test rows, and of a gradient step, one thread."""
     outage = GRIDS[grid].single
-    base = base_surrogate(scale, grid, backbone=backbone)
+    base = base_surrogate(scale, grid, backbone=backbone).on(topology(grid, outage))
     context = Context.of(context_rows(grid, outage, scale.num_context))
     x = rows_for_test(grid, outage, scale.num_test).x
     num_steps = min(100 if backbone == "mlp" else 20, scale.num_steps)

@@ -3,23 +3,20 @@ adaptation leaves of the error of a model without any error of its own."""
 
 import numpy as np
 
-from gridshift.adapt.datasets import Dataset, generate
-from gridshift.adapt.surrogate import fit_output_transform
+from gridshift.adapt.datasets import Dataset
+from gridshift.adapt.surrogate import draw_rows, fit_output_transform
 from gridshift.adapt.surrogate_config import default_num_rows
 from gridshift.arrays import Real
 from gridshift.grid.powerflow import solve
-from gridshift.grid.scenarios import sample_loads, stream
 from gridshift.learn.whitening import Transform
-from gridshift_paper.protocol import SPREAD, Scale, network_of
+from gridshift_paper.protocol import SPREAD, Scale, base_config, network_of
 
 
 def training_rows(scale: Scale, grid: str, *, seed: int = 0, spread: float = SPREAD) -> Dataset:
     """The rows that a base surrogate of this scale, grid and seed was trained on."""
-    network = network_of(grid)
-    num_rows = scale.num_rows or default_num_rows(network)
-    rng = stream(network.name, "training", seed=seed)
-    loads = sample_loads(network, rng, num_rows, spread=spread, regime="mixed")
-    return generate(network, loads, min_rows=2)
+    network, config = network_of(grid), base_config(scale, seed=seed, spread=spread)
+    num_rows = config.num_rows or default_num_rows(network)
+    return draw_rows(network, config, num_rows, role="training")
 
 
 def context_mean(context: Dataset, test: Dataset) -> Real:

@@ -59,7 +59,7 @@ def cached_surrogate(
         GridshiftWarning: the cache can't be written, so the next run trains again.
     """
     config = config or SurrogateConfig()
-    folder = _folder("surrogates", network, describe_config(config))
+    folder = cache_path("surrogates", network, describe_config(config))
     try:
         return Surrogate.load(folder, network)
     except StorageError:
@@ -96,7 +96,7 @@ def cached_arrays(
     Warns:
         GridshiftWarning: the cache can't be written, so the next run trains again.
     """
-    path = _folder(kind, network, config).with_suffix(".npz")
+    path = cache_path(kind, network, config).with_suffix(".npz")
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
@@ -130,7 +130,8 @@ def _warn(problem: Exception) -> None:
     )
 
 
-def _folder(kind: str, network: Network, config: Mapping[str, Any]) -> Path:
+def cache_path(kind: str, network: Network, config: Mapping[str, Any]) -> Path:
+    """Where the cache keeps what was trained with this configuration; without a suffix."""
     parts = (network.root.digest, config, importlib.metadata.version("gridshift"))
     key = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
     return cache_folder() / kind / f"{network.name}-{key}"

@@ -189,6 +189,11 @@ class Layout:
         angle[:, self.non_slack] = y[:, self.y_slices["theta"]]
         return magnitude * (np.cos(angle) + 1j * np.sin(angle))
 
+    def with_implied_generation(self, network: Network, x: Real, y: Real) -> Real:
+        """(R, Y) the voltages of y (R, Y), and the generation that they take on this topology."""
+        voltage = self.unpack_voltage(x, y)
+        return self.pack_outputs(network, self.unpack_injections(x), voltage)
+
 
 def _slices(quantities: tuple[str, ...], entries: tuple[Entry, ...]) -> dict[str, slice]:
     slices, start = {}, 0

@@ -117,9 +117,7 @@ class Method:
         self.check_base(base)
         if "solved cases" in self.needs or (self.uses_solved_cases and len(context.x)):
             _check_solved_cases(self.name, base, context)
-        if isinstance(base, Surrogate):
-            base = base.on(context.network)
-        return self.adapt(base, context)
+        return self.adapt(base.on(context.network), context)
 
 
 def _check_solved_cases(method: str, base: Base, context: Context) -> None:

@@ -2,18 +2,10 @@
 
 from functools import partial
 
-from gridshift.adapt.baselines.deepopf_ft import (
-    adapt_deepopf_ft,
-    start_deepopf_ft,
-    start_deepopf_ft_multi,
-)
+from gridshift.adapt.baselines.deepopf_ft import adapt_deepopf_ft, start_deepopf_ft
 from gridshift.adapt.baselines.fine_tune import adapt_fine_tune, adapt_scratch
-from gridshift.adapt.baselines.mmnp import adapt_mmnp, start_mmnp, start_mmnp_multi
-from gridshift.adapt.baselines.modular_gp import (
-    adapt_modular_gp,
-    start_modular_gp,
-    start_modular_gp_multi,
-)
+from gridshift.adapt.baselines.mmnp import adapt_mmnp, start_mmnp
+from gridshift.adapt.baselines.modular_gp import adapt_modular_gp, start_modular_gp
 from gridshift.adapt.baselines.pi_ttt import adapt_pi_ttt
 from gridshift.adapt.baselines.ttf_ensemble import adapt_ttf_ensemble, start_ttf_ensemble
 from gridshift.adapt.context import Context, Predictor
@@ -178,7 +170,7 @@ METHODS: dict[str, Method] = {
             needs=("network",),
             source="Caetano et al. 2026",
             adapt=adapt_modular_gp,
-            base=start_modular_gp_multi,
+            base=partial(start_modular_gp, multi=True),
         ),
         Method(
             name="deepopf-ft",
@@ -194,7 +186,7 @@ METHODS: dict[str, Method] = {
             needs=("network",),
             source="Zhou, Chen and Low 2023",
             adapt=adapt_deepopf_ft,
-            base=start_deepopf_ft_multi,
+            base=partial(start_deepopf_ft, multi=True),
         ),
         Method(
             name="pfgnn",
@@ -219,7 +211,7 @@ METHODS: dict[str, Method] = {
             needs=("solved cases",),
             source="Ly et al. 2025",
             adapt=adapt_mmnp,
-            base=start_mmnp_multi,
+            base=partial(start_mmnp, multi=True),
         ),
         Method(
             name="fine-tune",

@@ -1,5 +1,6 @@
 """`Surrogate`: input scaling, backbone and output transform, trained on one topology of a grid."""
 
+import hashlib
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -12,13 +13,14 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from gridshift.adapt.base import Base
 from gridshift.adapt.datasets import Dataset, generate
 from gridshift.adapt.graph import graph_of
 from gridshift.adapt.layout import Layout
 from gridshift.adapt.surrogate_config import ZCA_SAS, SurrogateConfig, default_num_rows
 from gridshift.adapt.tangent import TANGENT_ORDERS, Plane, plane_of
 from gridshift.arrays import Real
-from gridshift.errors import GridshiftError, SurrogateMismatchError
+from gridshift.errors import GridshiftError
 from gridshift.grid.network import Network
 from gridshift.grid.scenarios import Spread, sample_loads, stream
 from gridshift.learn import training
@@ -28,41 +30,30 @@ from gridshift.learn.whitening import Affine, Transform, fit_transform
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Surrogate:
+class Surrogate(Base):
     """Maps x to y for the topology it was trained on; float32 inside, float64 outside.
 
     Nothing here changes after training: adaptation builds on a surrogate and leaves it alone.
     """
 
-    grid: str
-    """Name of the grid."""
-    grid_digest: str
-    """Digest of the network as read; outages of it belong to the surrogate too."""
-    layout: Layout
-    config: SurrogateConfig
     input_mean: Real
     """(X,)"""
     input_scale: Real
     """(X,) standard deviation, 1 where the input is constant."""
     backbone: nn.Module = field(repr=False)
     transform: Transform = field(repr=False)
-    record: dict[str, Any]
-    """How the training went: rows, steps, loss, seconds, validation errors, versions."""
     plane: Plane | None = field(default=None, repr=False)
     """What the topology's tangent gives already, if the transform is one of the tangent's."""
 
     @property
-    def mae(self) -> float:
-        """Mean absolute error over all entries of y on fresh rows of the topology trained on."""
-        return self.record["mae"]
-
-    def check(self, network: Network) -> None:
-        """Pass if the network is a topology of this surrogate's grid.
-
-        Raises:
-            SurrogateMismatchError: it is of another grid, or of another state of it.
-        """
-        check_grid(network, self.grid, self.layout.num_buses, self.grid_digest)
+    def digest(self) -> str:
+        """Hexadecimal digest of all weights, of the input scaling and of the output transform."""
+        state = hashlib.sha256(self.grid_digest.encode())
+        for name, tensor in sorted(self.backbone.state_dict().items()):
+            state.update(name.encode() + tensor.cpu().numpy().tobytes())
+        for array in (self.input_mean, self.input_scale, *self.transform.arrays().values()):
+            state.update(array.tobytes())
+        return state.hexdigest()
 
     def on(self, network: Network) -> "Surrogate":
         """The same weights with this topology's graph; itself, if the backbone takes no graph."""
@@ -195,9 +186,8 @@ def train(
     config = config or SurrogateConfig()
     began = time.perf_counter()
     if data is None:
-        data = _solved(
-            network, "training", config.num_rows or default_num_rows(network), config, **solver
-        )
+        num_rows = config.num_rows or default_num_rows(network)
+        data = draw_rows(network, config, num_rows, role="training", **solver)
     data_s = time.perf_counter() - began
 
     mean, scale = input_scaling(data.x)
@@ -248,7 +238,7 @@ def train(
         record=record,
         plane=plane,
     )
-    fresh = _solved(network, "validation", config.num_validation, config, regime="drawn", **solver)
+    fresh = validation_rows(network, config, **solver)
     mae = float(np.abs(surrogate.predict(fresh.x) - fresh.y).mean())
     if not np.isfinite(mae):
         raise GridshiftError(
@@ -285,34 +275,31 @@ def fit_output_transform(name: str, remainder: Real, eps: float) -> Transform:
     return replace(scaled, name=name)
 
 
-def check_grid(network: Network, grid: str, num_buses: int, digest: str) -> None:
-    """Pass if the network is a topology of the grid that a surrogate was trained for.
-
-    Raises:
-        SurrogateMismatchError: naming both grids.
-    """
-    given = network.root.digest
-    if given != digest:
-        raise SurrogateMismatchError(
-            f"the surrogate was trained for {grid} ({num_buses} buses, digest {digest[:8]}) and "
-            f"does not fit {network.name} ({network.num_buses} buses, digest {given[:8]}); "
-            f"train one with 'gridshift train {network.name} --out DIR'"
-        )
-
-
 def _stream(network: Network, role: str, config: SurrogateConfig) -> np.random.Generator:
     return stream(network.name, role, outage=",".join(network.outaged), seed=config.seed)
 
 
-def _solved(
+def draw_rows(
     network: Network,
-    role: str,
-    num_rows: int,
     config: SurrogateConfig,
+    num_rows: int,
     *,
+    role: str,
     regime: Spread = "mixed",
     **solver: Any,
 ) -> Dataset:
+    """Solved rows of one topology, of the stream that belongs to this role.
+
+    Raises:
+        ScenarioError: half of the scenarios or more have no solution.
+    """
     rng = _stream(network, role, config)
     injections = sample_loads(network, rng, num_rows, spread=config.spread, regime=regime)
     return generate(network, injections, min_rows=max(2, num_rows // 2), **solver)
+
+
+def validation_rows(network: Network, config: SurrogateConfig, **solver: Any) -> Dataset:
+    """Fresh rows of a topology, on which the error of a new model is measured."""
+    return draw_rows(
+        network, config, config.num_validation, role="validation", regime="drawn", **solver
+    )

@@ -12,8 +12,9 @@ import torch
 from safetensors.torch import load as tensors_from_bytes
 from safetensors.torch import save as bytes_of_tensors
 
+from gridshift.adapt.base import check_grid
 from gridshift.adapt.layout import Layout
-from gridshift.adapt.surrogate import Surrogate, build_backbone, check_grid
+from gridshift.adapt.surrogate import Surrogate, build_backbone
 from gridshift.adapt.surrogate_config import describe_config, parse_config
 from gridshift.adapt.tangent import plane_of
 from gridshift.errors import StorageError, SurrogateMismatchError

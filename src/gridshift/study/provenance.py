@@ -1,7 +1,5 @@
 """What a result was made with: versions, machine, threads, and who the surrogate is."""
 
-import hashlib
-import json
 import os
 import platform
 from datetime import UTC, datetime
@@ -67,28 +65,9 @@ def about_this_run(
         "threads": threads,
         "origin": network.origin,
         "grid_digest": network.digest,
-        "surrogate_digest": None if surrogate is None else surrogate_digest(surrogate),
+        "surrogate_digest": None if surrogate is None else surrogate.digest,
         "surrogate_record": None if surrogate is None else dict(surrogate.record),
     }
-
-
-def surrogate_digest(surrogate: "Base") -> str:
-    """Hexadecimal digest of all weights, of the input scaling and of the output transform.
-
-    A model of another kind is told by what it was trained with.
-    """
-    from gridshift.adapt.surrogate import Surrogate
-
-    if not isinstance(surrogate, Surrogate):
-        parts = (type(surrogate).__name__, repr(surrogate.config), surrogate.record)
-        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
-    state = hashlib.sha256(surrogate.grid_digest.encode())
-    for name, tensor in sorted(surrogate.backbone.state_dict().items()):
-        state.update(name.encode() + tensor.cpu().numpy().tobytes())
-    scaling = surrogate.input_mean, surrogate.input_scale
-    for array in (*scaling, *surrogate.transform.arrays().values()):
-        state.update(array.tobytes())
-    return state.hexdigest()
 
 
 def _versions() -> dict[str, str]:

@@ -31,7 +31,7 @@ from gridshift.grid.readers import read_grid
 from gridshift.grid.scenarios import sample_loads, stream
 from gridshift.study.ledger import ledger, training_seconds
 from gridshift.study.outage import EXACT, Setting, screen_outage
-from gridshift.study.provenance import Threads, about_this_run, surrogate_digest
+from gridshift.study.provenance import Threads, about_this_run
 from gridshift.study.risk import Risk, generation_cut_off, limit_notes, risk_of, severity
 from gridshift.study.row import OutageRow
 from gridshift.study.screening import ScreenConfig, Screening
@@ -287,7 +287,7 @@ def _tasks(setting: Setting, outages: list[Outage]) -> Iterator[dict[str, Any]]:
         "version": gridshift.__version__,
         "name": setting.network.name,
         "network": setting.network.digest,
-        "surrogate": None if setting.surrogate is None else surrogate_digest(setting.surrogate),
+        "surrogate": None if setting.surrogate is None else setting.surrogate.digest,
     }
     return (common | {"outage": outage_text(outage)} for outage in outages)
 

@@ -14,19 +14,19 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from gridshift.adapt.base import Base
 from gridshift.adapt.baselines.topologies import (
     TopologyRows,
-    Trained,
     held_out_elements,
     identity,
     plain_config,
     solved_rows,
     training_topologies,
-    validation_rows,
 )
 from gridshift.adapt.cache import cached_arrays
 from gridshift.adapt.context import Context, Predictor
 from gridshift.adapt.layout import Layout
+from gridshift.adapt.surrogate import validation_rows
 from gridshift.adapt.surrogate_config import SurrogateConfig
 from gridshift.arrays import Real
 from gridshift.errors import GridshiftError
@@ -59,7 +59,7 @@ class DeepOpfFtConfig:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class DeepOpfFt(Trained):
+class DeepOpfFt(Base):
     """A trained network and its scalings. Axis I: inputs, X and twice the branches."""
 
     own: DeepOpfFtConfig
@@ -90,13 +90,12 @@ class DeepOpfFtPredictor:
 
     def predict(self, x: Real) -> Real:
         """(R, Y) y of inputs (R, X)."""
-        base, layout = self.base, self.base.layout
+        base = self.base
         blocks = run(base.backbone, base.inputs(self.network, x), base.mean, base.scale)
         y = np.concatenate([z for _, z in blocks]) * base.y_scale + base.y_mean
         if not base.own.reconstruct:
             return y
-        voltage = layout.unpack_voltage(x, y)
-        return layout.pack_outputs(self.network, layout.unpack_injections(x), voltage)
+        return base.layout.with_implied_generation(self.network, x, y)
 
 
 def admittance_ratios(root: Network, network: Network) -> Real:
@@ -132,7 +131,7 @@ def start_deepopf_ft(
         arrays, backbone = _train(root, config, own, rows, progress)
         record = rows.record() | {"train_s": time.perf_counter() - began}
         trained = DeepOpfFt(**named, **arrays, record=record, backbone=backbone)
-        fresh = validation_rows(network, config)
+        fresh = validation_rows(network.root, config)
         y = DeepOpfFtPredictor(base=trained, network=root).predict(fresh.x)
         weights = {f"backbone.{k}": v.numpy() for k, v in backbone.state_dict().items()}
         return arrays | weights, record | {"mae": float(np.abs(y - fresh.y).mean())}
@@ -148,13 +147,6 @@ def start_deepopf_ft(
     backbone = build(layout.num_inputs + 2 * root.num_branches, layout.num_outputs, own)
     backbone.load_state_dict(state)
     return DeepOpfFt(**named, **stored, record=record, backbone=backbone.eval())
-
-
-def start_deepopf_ft_multi(
-    network: Network, config: SurrogateConfig, progress: training.Progress | None = None
-) -> DeepOpfFt:
-    """The network trained on many topologies, none with an element touched that is out here."""
-    return start_deepopf_ft(network, config, progress, multi=True)
 
 
 def adapt_deepopf_ft(base: DeepOpfFt, context: Context) -> Predictor:

@@ -77,7 +77,7 @@ five to nine times higher on the same three: 2.8e-3, 2.9e-3 and 2.2e-2, not 3.1e
 def adapt_fine_tune(
     surrogate: Surrogate, context: Context, *, config: GradientConfig = FINE_TUNE
 ) -> Predictor:
-    """The surrogate, all of its weights trained on the context.
+    """The surrogate, already on the context's topology, all of its weights trained on the context.
 
     Raises:
         GridshiftError: raw targets for a surrogate that was not trained on raw y, or one that
@@ -94,7 +94,6 @@ def adapt_fine_tune(
             f"target no-norm goes on from a surrogate trained with transform identity, not {name}; "
             "train one with it, or take target base"
         )
-    surrogate = surrogate.on(context.network)
     return _trained(surrogate, context, config, "fine-tune")
 
 
@@ -150,10 +149,11 @@ def gradient_curve(
         "fine-tune": (adapt_fine_tune, FINE_TUNE),
         "scratch": (adapt_scratch, SCRATCH),
     }[kind]
+    start = surrogate.on(context.network)
     for num_steps in sorted(milestones):
         began = time.perf_counter()
         budgeted = replace(config or default, num_steps=num_steps)
-        predictor = adapt(surrogate, context, config=budgeted)
+        predictor = adapt(start, context, config=budgeted)
         yield CurvePoint(num_steps, time.perf_counter() - began, predictor)
 
 

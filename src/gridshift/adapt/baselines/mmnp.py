@@ -5,8 +5,6 @@ Varying N-1 System Topologies, arXiv 2509.12281, of which the abstract was at ha
 inferred is in docs/baselines.md.
 """
 
-import hashlib
-import json
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from gridshift.adapt.base import Base
 from gridshift.adapt.baselines.neural_process import (
     MmnpConfig,
     NeuralProcess,
@@ -26,16 +25,15 @@ from gridshift.adapt.baselines.neural_process import (
 )
 from gridshift.adapt.baselines.topologies import (
     TopologyRows,
-    Trained,
     identity,
     plain_config,
     solved_rows,
     training_topologies,
-    validation_rows,
 )
-from gridshift.adapt.cache import cache_folder, cached_arrays
+from gridshift.adapt.cache import cache_path, cached_arrays
 from gridshift.adapt.context import Context, Predictor
 from gridshift.adapt.layout import Layout
+from gridshift.adapt.surrogate import validation_rows
 from gridshift.adapt.surrogate_config import SurrogateConfig
 from gridshift.arrays import Int, Real
 from gridshift.grid.network import Network
@@ -48,7 +46,7 @@ STORED = ("varied", "x_mean", "x_scale", "y_mean", "y_scale")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Mmnp(Trained):
+class Mmnp(Base):
     """A trained process. Axis V: inputs that varied in training; it doesn't know the others."""
 
     own: MmnpConfig
@@ -125,10 +123,10 @@ def start_mmnp(
         rows = solved_rows(topologies, config, num_rows=num_rows)
         began = time.perf_counter()
         untrained = _untrained(named, rows, root, config)
-        checkpoint = _checkpoint_of(root, plain)
+        checkpoint = cache_path("mmnp", root, plain).with_suffix(".checkpoint")
         _train(untrained, rows, progress, checkpoint)
         record = rows.record() | {"train_s": time.perf_counter() - began}
-        fresh = validation_rows(network, config)
+        fresh = validation_rows(network.root, config)
         known = rows.topology == 0
         context = rows.x[known][: own.most], rows.y[known][: own.most]
         y = untrained.given(*context).predict(fresh.x)
@@ -141,13 +139,6 @@ def start_mmnp(
     model = NeuralProcess(len(arrays["varied"]), layout.num_outputs, own)
     model.load_state_dict(weights)
     return Mmnp(**named, **stored, record=record, model=model.eval())
-
-
-def start_mmnp_multi(
-    network: Network, config: SurrogateConfig, progress: Progress | None = None
-) -> Mmnp:
-    """The process with many topologies as tasks, none with an element out that is out here."""
-    return start_mmnp(network, config, progress, multi=True)
 
 
 def adapt_mmnp(base: Mmnp, context: Context) -> Predictor:
@@ -191,8 +182,3 @@ def _train(base: Mmnp, rows: TopologyRows, progress: Progress | None, checkpoint
 def _arrays(base: Mmnp) -> dict[str, NDArray[Any]]:
     weights = {k: v.numpy() for k, v in base.model.state_dict().items()}
     return {name: getattr(base, name) for name in STORED} | weights
-
-
-def _checkpoint_of(root: Network, plain: dict[str, Any]) -> Path:
-    key = hashlib.sha256((root.digest + json.dumps(plain, sort_keys=True)).encode()).hexdigest()
-    return cache_folder() / "mmnp" / f"{root.name}-{key[:16]}.checkpoint"

@@ -13,18 +13,18 @@ import numpy as np
 import threadpoolctl
 from numpy.typing import NDArray
 
+from gridshift.adapt.base import Base
 from gridshift.adapt.baselines.bayes import fit_bayesian_linear
 from gridshift.adapt.baselines.egonets import Egonets, LocalFeatures
 from gridshift.adapt.baselines.topologies import (
-    Trained,
     identity,
     plain_config,
     solved_rows,
     training_topologies,
-    validation_rows,
 )
 from gridshift.adapt.cache import cached_arrays
 from gridshift.adapt.context import Context, Predictor
+from gridshift.adapt.surrogate import validation_rows
 from gridshift.adapt.surrogate_config import SurrogateConfig
 from gridshift.arrays import Int, Real
 from gridshift.errors import GridshiftError
@@ -57,7 +57,7 @@ class ModularGpConfig:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ModularGp(Trained):
+class ModularGp(Base):
     """The posterior means of all buses. Axes: F local features, D random Fourier features."""
 
     own: ModularGpConfig
@@ -99,8 +99,7 @@ class ModularGpPredictor:
         y = np.zeros((len(x), layout.num_outputs))
         y[:, layout.y_slices["v"]] = states[:, layout.pq, 0]
         y[:, layout.y_slices["theta"]] = states[:, layout.non_slack, 1]
-        voltage = layout.unpack_voltage(x, y)
-        return layout.pack_outputs(self.network, layout.unpack_injections(x), voltage)
+        return layout.with_implied_generation(self.network, x, y)
 
 
 def start_modular_gp(
@@ -124,7 +123,7 @@ def start_modular_gp(
             arrays = _fit_buses(network, config, own, features, rows.y, progress)
         record = rows.record() | {"train_s": time.perf_counter() - began}
         fitted = ModularGp(**named, record=record, own=own, egonets=egonets, **arrays)
-        fresh = validation_rows(network, config)
+        fresh = validation_rows(network.root, config)
         y = ModularGpPredictor(base=fitted, network=network.root).predict(fresh.x)
         return arrays, record | {"mae": float(np.abs(y - fresh.y).mean())}
 
@@ -132,13 +131,6 @@ def start_modular_gp(
     arrays, record = cached_arrays("modular-gp", network, plain, make)
     stored: dict[str, Any] = dict(arrays)
     return ModularGp(**named, record=record, own=own, egonets=egonets, **stored)
-
-
-def start_modular_gp_multi(
-    network: Network, config: SurrogateConfig, progress: Progress | None = None
-) -> ModularGp:
-    """The processes fitted to many topologies, none with an element out that is out here."""
-    return start_modular_gp(network, config, progress, multi=True)
 
 
 def adapt_modular_gp(base: ModularGp, context: Context) -> Predictor:

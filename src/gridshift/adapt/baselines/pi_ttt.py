@@ -103,8 +103,7 @@ class BalancedPredictor:
 
     def predict(self, x: Real) -> Real:
         """(R, Y) outputs of inputs (R, X)."""
-        voltage = self.layout.unpack_voltage(x, self.voltages.predict(x))
-        return self.layout.pack_outputs(self.network, self.layout.unpack_injections(x), voltage)
+        return self.layout.with_implied_generation(self.network, x, self.voltages.predict(x))
 
 
 def adapt_pi_ttt(

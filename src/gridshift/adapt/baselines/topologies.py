@@ -1,47 +1,18 @@
-"""Solved rows of many topologies of a grid, to train on; and what every trained model keeps."""
+"""Solved rows of many topologies of a grid, to train on."""
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
-from gridshift.adapt.datasets import Dataset, generate
 from gridshift.adapt.layout import Layout
-from gridshift.adapt.surrogate import check_grid
+from gridshift.adapt.surrogate import draw_rows
 from gridshift.adapt.surrogate_config import SurrogateConfig, default_num_rows
 from gridshift.arrays import Int, Real
-from gridshift.grid.contingency import assess, cut_off_buses, enumerate_outages, outage_text
+from gridshift.grid.contingency import assess, cut_off_buses, enumerate_outages
 from gridshift.grid.network import Network
-from gridshift.grid.scenarios import Spread, sample_loads, stream
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Trained:
-    """A trained model that adaptation starts from and leaves alone; a `Base`."""
-
-    grid: str
-    """Name of the grid."""
-    grid_digest: str
-    """Digest of the network as read."""
-    layout: Layout
-    config: SurrogateConfig
-    record: dict[str, Any]
-    """How the training went: topologies, rows, solves, seconds, validation error."""
-
-    @property
-    def mae(self) -> float:
-        """Mean absolute error over all entries of y on fresh rows of the intact grid."""
-        return self.record["mae"]
-
-    def check(self, network: Network) -> None:
-        """Pass if the network is a topology of this model's grid.
-
-        Raises:
-            SurrogateMismatchError: it is of another grid, or of another state of it.
-        """
-        check_grid(network, self.grid, self.layout.num_buses, self.grid_digest)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -141,26 +112,6 @@ def solved_rows(
     )
 
 
-def draw_rows(
-    network: Network,
-    config: SurrogateConfig,
-    num_rows: int,
-    *,
-    role: str,
-    regime: Spread = "mixed",
-) -> Dataset:
-    """Solved rows of one topology, of the stream that a surrogate would take."""
-    rng = stream(network.name, role, outage=outage_text(network.outaged), seed=config.seed)
-    injections = sample_loads(network, rng, num_rows, spread=config.spread, regime=regime)
-    return generate(network, injections, min_rows=max(2, num_rows // 2))
-
-
-def validation_rows(network: Network, config: SurrogateConfig) -> Dataset:
-    """Fresh rows of the intact grid, on which the error of a new model is measured."""
-    root = network.root
-    return draw_rows(root, config, config.num_validation, role="validation", regime="drawn")
-
-
 def plain_config(
     network: Network, config: SurrogateConfig, own: Any, *, multi: bool
 ) -> dict[str, Any]:
@@ -178,11 +129,11 @@ def plain_config(
 
 
 def identity(network: Network, layout: Layout, config: SurrogateConfig) -> dict[str, Any]:
-    """The fields by which a `Trained` knows its grid."""
+    """The fields by which a `Base` knows its grid."""
     root = network.root
     return {
         "grid": root.name,
         "grid_digest": root.digest,
         "layout": layout,
-        "config": replace(config),
+        "config": config,
     }

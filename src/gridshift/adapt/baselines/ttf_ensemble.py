@@ -7,23 +7,30 @@ topology by gradient updates on the same context; members, steps and resampling 
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from gridshift.adapt.base import Base
 from gridshift.adapt.baselines.fine_tune import GradientConfig, adapt_fine_tune
 from gridshift.adapt.cache import cached_arrays
 from gridshift.adapt.context import Context, Predictor
-from gridshift.adapt.datasets import Dataset, generate
+from gridshift.adapt.datasets import Dataset
 from gridshift.adapt.layout import Layout
-from gridshift.adapt.surrogate import Surrogate, build_backbone, check_grid, train
+from gridshift.adapt.surrogate import (
+    Surrogate,
+    build_backbone,
+    draw_rows,
+    train,
+    validation_rows,
+)
 from gridshift.adapt.surrogate_config import SurrogateConfig, default_num_rows, describe_config
 from gridshift.arrays import Real
 from gridshift.grid.network import Network
-from gridshift.grid.scenarios import Spread, sample_loads, stream
+from gridshift.grid.scenarios import stream
 from gridshift.learn.training import Progress
 from gridshift.learn.whitening import Affine
 
@@ -33,34 +40,13 @@ TTF = GradientConfig(num_steps=1_000, target="zscore")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Ensemble:
-    """Base networks of one grid, each with random weights and resampled rows of its own."""
+class Ensemble(Base):
+    """Base networks of one grid, each with random weights and resampled rows of its own.
+
+    Its record has one set of rows, `train_s` of all members together, and `mae` of their mean.
+    """
 
     members: tuple[Surrogate, ...] = field(repr=False)
-    config: SurrogateConfig
-    record: dict[str, Any]
-    """One set of rows, `train_s` of all members together, and `mae` of their mean."""
-
-    @property
-    def grid(self) -> str:
-        return self.members[0].grid
-
-    @property
-    def layout(self) -> Layout:
-        return self.members[0].layout
-
-    @property
-    def mae(self) -> float:
-        """Mean absolute error of the members' mean on fresh rows of the intact grid."""
-        return self.record["mae"]
-
-    def check(self, network: Network) -> None:
-        """Pass if the network is a topology of this grid.
-
-        Raises:
-            SurrogateMismatchError: it is of another grid, or of another state of it.
-        """
-        check_grid(network, self.grid, self.layout.num_buses, self.members[0].grid_digest)
 
     def on(self, network: Network) -> "Ensemble":
         """The same weights with this topology's graph."""
@@ -112,7 +98,13 @@ def start_ttf_ensemble(
     """
     root, config = network.root, replace(config, transform="zscore")
     num_rows = config.num_rows or default_num_rows(root)
-    solved = cache(partial(_solved, root, "training", num_rows, config, "mixed"))
+
+    @cache
+    def solved() -> tuple[Dataset, float]:
+        began = time.perf_counter()
+        rows = draw_rows(root, config, num_rows, role="training")
+        return rows, time.perf_counter() - began
+
     stored = [
         cached_arrays(
             "ttf-ensemble",
@@ -126,12 +118,15 @@ def start_ttf_ensemble(
         _assemble(root, member_config(config, number), arrays, record)
         for number, (arrays, record) in enumerate(stored)
     )
-    fresh, _ = _solved(root, "validation", config.num_validation, config, "drawn")
+    fresh = validation_rows(root, config)
     off = EnsemblePredictor(members=members).predict(fresh.x) - fresh.y
     records = [member.record for member in members]
     return Ensemble(
-        members=members,
+        grid=root.name,
+        grid_digest=root.digest,
+        layout=fresh.layout,
         config=config,
+        members=members,
         record={
             "num_rows": records[0]["num_rows"],
             "num_solves": records[0]["num_solves"],
@@ -194,14 +189,3 @@ def _assemble(
         ),
         record=record,
     )  # fmt: skip
-
-
-def _solved(
-    root: Network, role: str, num_rows: int, config: SurrogateConfig, regime: Spread
-) -> tuple[Dataset, float]:
-    """Solved rows of the intact grid, and the seconds that they took."""
-    began = time.perf_counter()
-    rng = stream(root.name, role, seed=config.seed)
-    injections = sample_loads(root, rng, num_rows, spread=config.spread, regime=regime)
-    rows = generate(root, injections, min_rows=max(2, num_rows // 2))
-    return rows, time.perf_counter() - began
