@@ -7,32 +7,31 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import numpy as np
-
-from gridshift.adapt.cache import cached_surrogate
 from gridshift.adapt.context import Context, Predictor
 from gridshift.adapt.datasets import Dataset
 from gridshift.adapt.methods import METHODS
 from gridshift.adapt.surrogate import Surrogate, fit_output_transform
 from gridshift.adapt.surrogate_config import PRODUCT_TRAINING, SurrogateConfig
-from gridshift.arrays import Real
 from gridshift.learn.moments import EPS
 from gridshift.learn.third_moment import SkewCorrected
 from gridshift.learn.whitening import fit_zca
 from gridshift.study.metrics import mean_absolute_errors, mismatch_summary
 from gridshift_paper.protocol import (
     GRIDS,
-    PaperGrid,
     Scale,
     base_surrogate,
     context_rows,
-    network_of,
     rows_for_test,
+    trained,
 )
 from gridshift_paper.records import Record, Study, Task
-from gridshift_paper.references import context_mean, perfect_icw, training_rows
+from gridshift_paper.references import (
+    context_mean,
+    errors_where_given,
+    perfect_icw,
+    training_rows,
+)
 
-TOPOLOGIES = ("base", "N-1", "N-2")
 WITH_CONTEXT = {"residual": "residual", "zscore": "zscore", "zca": "icw", "zca-sas": "icw-sas"}
 """Transform to the method that re-estimates it from a context; 'identity' has no statistics."""
 VARIANTS_OF = {
@@ -45,11 +44,6 @@ VARIANTS_OF = {
 """Grid and backbone to the transforms measured; the third moment is on case30 in the paper."""
 NUM_TIMINGS = 5
 """Of which the fastest counts, in CPU time: a busy machine changes it little."""
-
-
-def outage_of(grid: PaperGrid, topology: str) -> str:
-    """The outage of 'base', 'N-1' or 'N-2' ('Most')."""
-    return {"base": "", "N-1": grid.single, "N-2": grid.double}[topology]
 
 
 def context_sizes(scale: Scale, grid: str) -> tuple[int, ...]:
@@ -71,14 +65,13 @@ def measure_without_dropout(scale: Scale, grid: str, seed: int) -> list[Record]:
     steps = min(scale.num_steps, PRODUCT_TRAINING.num_steps)
     training = replace(PRODUCT_TRAINING, num_steps=steps)
     config = SurrogateConfig(training=training, num_rows=scale.num_rows, seed=seed)
-    return measure_surrogate(scale, cached_surrogate(network_of(grid), config), seed)
+    return measure_surrogate(scale, trained(grid, config), seed)
 
 
 def measure_surrogate(scale: Scale, surrogate: Surrogate, seed: int) -> list[Record]:
     """Rows of one trained surrogate: topologies x statistics of the base or of a context."""
     grid, rows = surrogate.grid, []
-    for topology in TOPOLOGIES:
-        outage = outage_of(GRIDS[grid], topology)
+    for topology, outage in GRIDS[grid].topologies.items():
         test = rows_for_test(grid, outage, scale.num_test, seed=seed)
         for n in context_sizes(scale, grid):
             context = context_rows(grid, outage, n, seed=seed)
@@ -159,8 +152,7 @@ def measure_references(scale: Scale, grid: str, seed: int) -> Sequence[Record]:
     training = training_rows(scale, grid, seed=seed)
     transforms = {t: fit_output_transform(t, training.y, EPS) for t in WITH_CONTEXT}
     rows: list[Record] = []
-    for topology in TOPOLOGIES:
-        outage = outage_of(GRIDS[grid], topology)
+    for topology, outage in GRIDS[grid].topologies.items():
         test = rows_for_test(grid, outage, scale.num_test, seed=seed)
         for n in context_sizes(scale, grid):
             context = context_rows(grid, outage, n, seed=seed)
@@ -168,14 +160,10 @@ def measure_references(scale: Scale, grid: str, seed: int) -> Sequence[Record]:
             levels |= {t: perfect_icw(grid, context, test, base) for t, base in transforms.items()}
             for level, y_hat in levels.items():
                 about = {"topology": topology, "reference": level, "num_context": n}
-                rows.append(about | _errors_where_solved(test, y_hat))
+                errors, num = errors_where_given(test, y_hat)
+                counts = {"num_test": num, "num_without_base_solution": len(test) - num}
+                rows.append(about | errors | counts)
     return rows
-
-
-def _errors_where_solved(test: Dataset, y_hat: Real) -> dict[str, Any]:
-    kept = np.isfinite(y_hat).all(1)
-    errors = mean_absolute_errors(test.layout, test.y[kept], y_hat[kept])
-    return errors | {"num_test": int(kept.sum()), "num_without_base_solution": int((~kept).sum())}
 
 
 def _references(scale: Scale) -> Iterator[Task]:

@@ -9,14 +9,13 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from gridshift.adapt.cache import cached_surrogate
 from gridshift.adapt.surrogate import Surrogate
 from gridshift.arrays import Real
 from gridshift.learn.backbones.mlp import MlpConfig
 from gridshift.study.metrics import mean_absolute_errors
 from gridshift.study.text import real
 from gridshift_paper.artefacts import Artefact, Claim, Rows, Table, mean_and_spread
-from gridshift_paper.protocol import Scale, base_config, context_rows, network_of
+from gridshift_paper.protocol import Scale, base_config, context_rows, trained
 from gridshift_paper.records import Record, Study, Task
 from gridshift_paper.selection import (
     by_seed,
@@ -52,16 +51,16 @@ def coefficient_of_determination(z: Real, z_hat: Real) -> float:
     return 1 - float(((z - z_hat) ** 2).sum() / ((z - z.mean(0)) ** 2).sum())
 
 
-def trained(scale: Scale, transform: str, width: int, seed: int) -> Surrogate:
+def of_width(scale: Scale, transform: str, width: int, seed: int) -> Surrogate:
     """The paper's surrogate with another width; 256 is the ordinary one."""
     config = base_config(scale, transform=transform, seed=seed)
     config = replace(config, backbone=MlpConfig(hidden=width))
-    return cached_surrogate(network_of(BASIS), config)
+    return trained(BASIS, config)
 
 
 def measure(scale: Scale, width: int, level: int, seed: int) -> Sequence[Record]:
     """Fit on fresh rows of the intact grid, of training's mixed spread."""
-    surrogate = trained(scale, LEVELS[level], width, seed)
+    surrogate = of_width(scale, LEVELS[level], width, seed)
     fresh = context_rows(BASIS, "", scale.num_test, seed=seed)
     z = surrogate.transform.forward(fresh.y)
     r2 = coefficient_of_determination(z, surrogate.predict_whitened(fresh.x))

@@ -15,6 +15,7 @@ from gridshift_paper.artefacts import Artefact, Claim, Rows, Table, mean_and_spr
 from gridshift_paper.comparison_claims import PAPER_TABLE_3, claims
 from gridshift_paper.protocol import (
     GRIDS,
+    TOPOLOGIES,
     Scale,
     base_config,
     base_surrogate,
@@ -40,12 +41,6 @@ GROUPS = {
     "ours, not in the paper": BEYOND,
     "reference levels": REFERENCES,
 }
-TOPOLOGIES = ("base", "N-1", "N-2")
-
-
-def outages_of(grid: str) -> dict[str, str]:
-    """The three topologies of the table."""
-    return {"base": "", "N-1": GRIDS[grid].single, "N-2": GRIDS[grid].double}
 
 
 def _tasks(scale: Scale) -> Iterator[Task]:
@@ -76,7 +71,7 @@ def _method(name: str, scale: Scale, grid: str, seed: int) -> Sequence[Record]:
     the double outage.
     """
     method = METHODS[name]
-    outages = outages_of(grid)
+    outages = GRIDS[grid].topologies
     config = base_config(scale, seed=seed)
     steps = replace(config.training, num_steps=scale.steps(_backbone(name)))
     base = method.start(topology(grid, outages["N-2"]), replace(config, training=steps))
@@ -108,7 +103,7 @@ def _references(scale: Scale, grid: str, seed: int) -> Sequence[Record]:
     """The mean of the context, and ICW around exact base solutions."""
     base = base_surrogate(scale, grid, seed=seed)
     rows = []
-    for label, outage in outages_of(grid).items():
+    for label, outage in GRIDS[grid].topologies.items():
         context = context_rows(grid, outage, scale.num_context, seed=seed)
         test = rows_for_test(grid, outage, scale.num_test, seed=seed)
         for name, y_hat in (

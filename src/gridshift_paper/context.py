@@ -5,8 +5,6 @@ import warnings
 from collections.abc import Iterator, Sequence
 from functools import lru_cache, partial
 
-import numpy as np
-
 from gridshift.adapt.context import Context
 from gridshift.adapt.datasets import Dataset
 from gridshift.adapt.methods import METHODS
@@ -27,7 +25,7 @@ from gridshift_paper.context_spectra import (
 from gridshift_paper.context_tables import CURVE, tabulate_size, tabulate_sweep
 from gridshift_paper.protocol import PaperGrid, Scale, base_surrogate, context_rows, rows_for_test
 from gridshift_paper.records import Record, Study, Task
-from gridshift_paper.references import context_mean, perfect_icw
+from gridshift_paper.references import context_mean, errors_where_given, perfect_icw
 
 SWEEP = {"case118": (1, 1.5, 2, 3, 4), "case300": (2, 3, 5, 7.5, 10)}
 """Sizes of Table VIII likewise."""
@@ -65,9 +63,8 @@ def _measure_errors(
             warnings.simplefilter("ignore", RankDeficientWarning)  # the sizes tell
             levels = _levels(base, case.name, context, test)
         for method, y_hat in levels.items():
-            given = np.isfinite(y_hat).all(1)  # 'perfect' lacks rows that the intact grid can't do
-            errors = mean_absolute_errors(test.layout, test.y[given], y_hat[given])
-            counts = {"context_rows": len(context), "test_rows": int(given.sum())}
+            errors, num = errors_where_given(test, y_hat)
+            counts = {"context_rows": len(context), "test_rows": num}
             rows.append({"n": n, "method": method, "collect_s": collect_s, **counts, **errors})
     return rows
 

@@ -27,6 +27,7 @@ from gridshift_paper.protocol import (
     rows_for_test,
 )
 from gridshift_paper.records import Record, Study, Task
+from gridshift_paper.references import context_mean
 from gridshift_paper.robustness_studies import connected_outages
 
 BASE_TRANSFORM: dict[Target, str] = {"no-norm": "identity", "zscore": "zscore"}
@@ -157,7 +158,7 @@ def _closed_form(
     for name in ("frozen", "icw", "icw-paired", "ridge"):
         predictor = METHODS[name].fit(base, Context.of(context))
         rows.append({"method": name, **_errors(predictor, test)})
-    mean = np.tile(context.y.mean(0), (len(test), 1))
+    mean = context_mean(context, test)
     rows.append({"method": "context-mean", **mean_absolute_errors(test.layout, test.y, mean)})
     return [{"num_solves": context.num_solves, **row} for row in rows]
 

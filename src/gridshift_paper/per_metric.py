@@ -36,8 +36,6 @@ AXIS_LABELS = {
     "overall": "overall", "p_slack": r"$P_\mathrm{slack}$", "q_gen": r"$Q_g$", "v": r"$|V|$",
     "theta": r"$\theta$",
 }  # fmt: skip
-PAPER_CONTEXT = {"case30": 400, "case118": 400, "case300": 4_000}
-"""Rows of context in Fig. 4; the table of context sizes in the paper has fewer for case300."""
 COLOURS = (BLUE, ORANGE)
 PRINT: dict[Any, Any] = STYLE | {"font.size": 8, "axes.titlesize": 8.5}
 

@@ -21,6 +21,10 @@ SPREAD, WIDE_SPREAD = 0.2, 0.5
 """Spread of the loads, and the harder one of two of the paper's experiments."""
 
 
+TOPOLOGIES = ("base", "N-1", "N-2")
+"""What most tables measure on."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class PaperGrid:
     """One of the paper's networks and its standard outages (docs/conventions.md)."""
@@ -34,6 +38,11 @@ class PaperGrid:
     """'N-2 Most': the two most heavily loaded ones."""
     num_single: int
     """Single-line outages that keep the grid connected."""
+
+    @property
+    def topologies(self) -> dict[str, str]:
+        """Outage of each topology of the tables: none, 'N-1 Most' and 'N-2 Most'."""
+        return dict(zip(TOPOLOGIES, ("", self.single, self.double), strict=True))
 
 
 GRIDS = {
@@ -137,14 +146,14 @@ def base_config(
 def base_surrogate(
     scale: Scale, grid: str, *, progress: Progress | None = None, **what: Any
 ) -> Surrogate:
-    """The trained surrogate of `base_config(scale, **what)`, from the cache if it is there.
+    """The trained surrogate of `base_config(scale, **what)`, from the cache if it is there."""
+    return trained(grid, base_config(scale, **what), progress=progress)
 
-    Trained on a GPU where there is one.
-    """
+
+def trained(grid: str, config: SurrogateConfig, *, progress: Progress | None = None) -> Surrogate:
+    """A surrogate of the intact grid, from the cache if it is there, on a GPU if there is one."""
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    return cached_surrogate(
-        network_of(grid), base_config(scale, **what), progress=progress, device=device
-    )
+    return cached_surrogate(network_of(grid), config, progress=progress, device=device)
 
 
 def context_rows(

@@ -55,6 +55,7 @@ class Book:
 
     def __init__(self, folder: Path, scale: Scale):
         self.folder, self.scale = folder / scale.name, scale
+        self._frames: dict[tuple[Study, int], pd.DataFrame] = {}
 
     def path(self, study: Study) -> Path:
         """File of a study's rows."""
@@ -66,9 +67,13 @@ class Book:
         Raises:
             StorageError: the file is damaged.
         """
-        wanted = {_identity(study, self.scale, task.key) for task in study.tasks(self.scale)}
-        kept = [row for row in self._read(study) if row["task"] in wanted]
-        return pd.DataFrame(kept)
+        path = self.path(study)
+        state = study, path.stat().st_mtime_ns if path.exists() else 0
+        if state not in self._frames:  # several artefacts are drawn from one study
+            wanted = {_identity(study, self.scale, task.key) for task in study.tasks(self.scale)}
+            kept = [row for row in self._read(study) if row["task"] in wanted]
+            self._frames[state] = pd.DataFrame(kept)
+        return self._frames[state].copy()
 
     def num_rows(self, study: Study) -> int:
         """Rows in the study's file, whatever they are of; nothing but its head is read."""
@@ -80,8 +85,10 @@ class Book:
 
     def missing(self, study: Study) -> list[Task]:
         """Tasks without rows."""
+        return self._missing(study, study.tasks(self.scale))
+
+    def _missing(self, study: Study, tasks: Iterable[Task]) -> list[Task]:
         done = {row["task"] for row in self._read(study)}
-        tasks = study.tasks(self.scale)
         return [t for t in tasks if _identity(study, self.scale, t.key) not in done]
 
     def run(self, study: Study, progress: Progress | None = None) -> int:
@@ -90,8 +97,8 @@ class Book:
         Raises:
             StorageError: rows can't be written.
         """
-        missing = self.missing(study)
-        total = sum(1 for _ in study.tasks(self.scale))
+        tasks = list(study.tasks(self.scale))
+        missing, total = self._missing(study, tasks), len(tasks)
         if missing and progress is not None:
             progress(total - len(missing), total)
         run = self._note_run() if missing else ""

@@ -9,6 +9,7 @@ from gridshift.adapt.surrogate_config import default_num_rows
 from gridshift.arrays import Real
 from gridshift.grid.powerflow import solve
 from gridshift.learn.whitening import Transform
+from gridshift.study.metrics import mean_absolute_errors
 from gridshift_paper.protocol import SPREAD, Scale, base_config, network_of
 
 
@@ -17,6 +18,16 @@ def training_rows(scale: Scale, grid: str, *, seed: int = 0, spread: float = SPR
     network, config = network_of(grid), base_config(scale, seed=seed, spread=spread)
     num_rows = config.num_rows or default_num_rows(network)
     return draw_rows(network, config, num_rows, role="training")
+
+
+def errors_where_given(test: Dataset, y_hat: Real) -> tuple[dict[str, float], int]:
+    """Mean absolute errors over rows without NaN, and how many these are.
+
+    `perfect_icw` gives none where only the outage has a solution.
+    """
+    given = np.isfinite(y_hat).all(1)
+    errors = mean_absolute_errors(test.layout, test.y[given], y_hat[given])
+    return errors, int(given.sum())
 
 
 def context_mean(context: Dataset, test: Dataset) -> Real:

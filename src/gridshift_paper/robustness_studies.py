@@ -21,11 +21,11 @@ from gridshift.grid.contingency import assess, cut_off_buses, enumerate_outages,
 from gridshift.grid.equations import specified_mismatch
 from gridshift.learn.diagnostics import mmd
 from gridshift.learn.whitening import fit_transform
-from gridshift.study.metrics import mean_absolute_errors, mismatch_summary
+from gridshift.study.metrics import mismatch_summary
 from gridshift_paper import protocol
 from gridshift_paper.protocol import SPREAD, WIDE_SPREAD, Scale
 from gridshift_paper.records import Record, Study, Task
-from gridshift_paper.references import context_mean, perfect_icw
+from gridshift_paper.references import context_mean, errors_where_given, perfect_icw
 
 TENFOLD = "icw-tenfold"
 """ICW with ten times the context: what is left of an error is not the context's size."""
@@ -141,8 +141,7 @@ def _adapted(
 
 
 def _errors(test: Dataset, y_hat: Real) -> dict[str, float]:
-    solved = np.isfinite(y_hat).all(1)  # not so where only the outage has a solution (`perfect`)
-    errors = mean_absolute_errors(test.layout, test.y[solved], y_hat[solved])
+    errors, _ = errors_where_given(test, y_hat)
     del errors["theta_deg"]  # 'theta' tells, and a sweep has thousands of rows
     return errors
 

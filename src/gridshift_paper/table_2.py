@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from gridshift_paper.accuracy_studies import TOPOLOGIES
 from gridshift_paper.artefacts import Rows, Table, mean_and_spread
+from gridshift_paper.protocol import TOPOLOGIES
 from gridshift_paper.selection import by_seed, listed, mean, num_seeds, picked
 
 ROWS = {
