@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gridshift.cli.bases import found_base, surrogate_option
 from gridshift.cli.folders import require_writable
 from gridshift.cli.grids import grid_argument, outage_option, seed_option, spread_option, usable
 from gridshift.cli.group import command
 from gridshift.cli.output import drawn_spread, emit, progress, table
-from gridshift.cli.surrogates import found_base, surrogate_option
 
 if TYPE_CHECKING:
     from gridshift.adapt.base import Base

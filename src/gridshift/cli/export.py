@@ -4,11 +4,11 @@ from pathlib import Path
 
 import click
 
+from gridshift.cli.bases import Roster, found_base, surrogate_option
 from gridshift.cli.folders import require_writable
 from gridshift.cli.grids import grid_argument, outage_option, seed_option, spread_option, usable
 from gridshift.cli.group import command
 from gridshift.cli.output import emit, table
-from gridshift.cli.surrogates import Roster, found_base, surrogate_option
 
 NO_FILE = {
     "newton": "newton solves every row and has no surrogate to export; take a method of "

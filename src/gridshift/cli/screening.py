@@ -16,11 +16,11 @@ from gridshift.cli.assuring import (
     quantile_option,
     target_option,
 )
+from gridshift.cli.bases import Roster, base_surrogate, found_base, surrogate_option
 from gridshift.cli.folders import require_writable
 from gridshift.cli.grids import grid_argument, seed_option, spread_option, usable
 from gridshift.cli.group import command
 from gridshift.cli.output import drawn_spread, emit, progress, table, text
-from gridshift.cli.surrogates import Roster, base_surrogate, found_base, surrogate_option
 
 if TYPE_CHECKING:
     from gridshift.grid.network import Network

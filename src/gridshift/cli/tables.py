@@ -7,11 +7,11 @@ from typing import Any
 
 import click
 
+from gridshift.cli.bases import Roster
 from gridshift.cli.folders import require_writable
 from gridshift.cli.grids import seed_option
 from gridshift.cli.group import command
 from gridshift.cli.output import emit, progress, table
-from gridshift.cli.surrogates import Roster
 
 WORST = 5
 """Outputs that a table on the screen shows; --json has all."""
