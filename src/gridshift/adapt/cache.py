@@ -59,7 +59,31 @@ def cached_surrogate(
         GridshiftWarning: the cache can't be written, so the next run trains again.
     """
     config = config or SurrogateConfig()
-    folder = cache_path("surrogates", network, describe_config(config))
+
+    def make(checkpoint: Path | None) -> Surrogate:
+        return train(network.root, config, progress=progress, checkpoint=checkpoint, **solver)
+
+    return kept_surrogate("surrogates", network, describe_config(config), make)
+
+
+def kept_surrogate(
+    kind: str,
+    network: Network,
+    config: Mapping[str, Any],
+    make: Callable[[Path | None], Surrogate],
+) -> Surrogate:
+    """A surrogate that was trained in whatever way, made only if it isn't there yet.
+
+    Args:
+        kind: name of the way; one folder of the cache holds all of a kind.
+        network: the grid or an outage of it.
+        config: everything else that the result depends on, as plain JSON values.
+        make: trains it; given a file to keep checkpoints in, or None if there can be none.
+
+    Warns:
+        GridshiftWarning: the cache can't be written, so the next run trains again.
+    """
+    folder = cache_path(kind, network, config)
     try:
         return Surrogate.load(folder, network)
     except StorageError:
@@ -67,10 +91,10 @@ def cached_surrogate(
     checkpoint = folder / "training.checkpoint"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        surrogate = train(network.root, config, progress=progress, checkpoint=checkpoint, **solver)
+        surrogate = make(checkpoint)
     except (OSError, StorageError):
         # a cache that can't be written, or a checkpoint that can't be read, costs time, no more
-        surrogate = train(network.root, config, progress=progress, **solver)
+        surrogate = make(None)
     try:
         surrogate.save(folder)
         checkpoint.unlink(missing_ok=True)

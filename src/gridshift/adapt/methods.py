@@ -6,6 +6,7 @@ from gridshift.adapt.baselines.deepopf_ft import adapt_deepopf_ft, start_deepopf
 from gridshift.adapt.baselines.fine_tune import adapt_fine_tune, adapt_scratch
 from gridshift.adapt.baselines.mmnp import adapt_mmnp, start_mmnp
 from gridshift.adapt.baselines.modular_gp import adapt_modular_gp, start_modular_gp
+from gridshift.adapt.baselines.pfgnn_multi import adapt_pfgnn_multi, start_pfgnn_multi
 from gridshift.adapt.baselines.pi_ttt import adapt_pi_ttt
 from gridshift.adapt.baselines.ttf_ensemble import adapt_ttf_ensemble, start_ttf_ensemble
 from gridshift.adapt.context import Context, Predictor
@@ -190,12 +191,21 @@ METHODS: dict[str, Method] = {
         ),
         Method(
             name="pfgnn",
-            summary="PowerFlowNet's graph network, given the new topology's graph",
+            summary="PowerFlowNet's graph network, given the new graph; intact grid only",
             needs=("network",),
-            source="Lin et al. 2024, PowerFlowNet",
+            source="Lin et al. 2024, as the paper compares it",
             adapt=adapt_frozen,
             transform="zscore",
             backbone="pfgnn",
+        ),
+        Method(
+            name="pfgnn-multi",
+            summary="as pfgnn, taught by many topologies, each with its graph",
+            needs=("network",),
+            source="Lin et al. 2024, PowerFlowNet",
+            adapt=adapt_pfgnn_multi,
+            backbone="pfgnn",
+            base=start_pfgnn_multi,
         ),
         Method(
             name="mmnp",

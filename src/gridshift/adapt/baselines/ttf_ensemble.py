@@ -5,34 +5,23 @@ topology by gradient updates on the same context; members, steps and resampling 
 """
 
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any
+from pathlib import Path
 
 import numpy as np
-import torch
-from numpy.typing import NDArray
 
 from gridshift.adapt.base import Base
 from gridshift.adapt.baselines.fine_tune import GradientConfig, adapt_fine_tune
-from gridshift.adapt.cache import cached_arrays
+from gridshift.adapt.cache import kept_surrogate
 from gridshift.adapt.context import Context, Predictor
 from gridshift.adapt.datasets import Dataset
-from gridshift.adapt.layout import Layout
-from gridshift.adapt.surrogate import (
-    Surrogate,
-    build_backbone,
-    draw_rows,
-    train,
-    validation_rows,
-)
+from gridshift.adapt.surrogate import Surrogate, draw_rows, train, validation_rows
 from gridshift.adapt.surrogate_config import SurrogateConfig, default_num_rows, describe_config
 from gridshift.arrays import Real
 from gridshift.grid.network import Network
 from gridshift.grid.scenarios import stream
 from gridshift.learn.training import Progress
-from gridshift.learn.whitening import Affine
 
 NUM_MEMBERS = 5
 TTF = GradientConfig(num_steps=1_000, target="zscore")
@@ -105,19 +94,14 @@ def start_ttf_ensemble(
         rows = draw_rows(root, config, num_rows, role="training")
         return rows, time.perf_counter() - began
 
-    stored = [
-        cached_arrays(
-            "ttf-ensemble",
-            root,
-            {"member": number, **describe_config(config)},
-            lambda number=number: _train_member(root, config, number, solved(), progress),
-        )
-        for number in range(num_members)
-    ]
-    members = tuple(
-        _assemble(root, member_config(config, number), arrays, record)
-        for number, (arrays, record) in enumerate(stored)
-    )
+    def member(number: int) -> Surrogate:
+        def make(checkpoint: Path | None) -> Surrogate:
+            return _train_member(root, config, number, solved(), progress, checkpoint)
+
+        plain = {"member": number, **describe_config(config)}
+        return kept_surrogate("ttf-ensemble", root, plain, make)
+
+    members = tuple(map(member, range(num_members)))
     fresh = validation_rows(root, config)
     off = EnsemblePredictor(members=members).predict(fresh.x) - fresh.y
     records = [member.record for member in members]
@@ -148,44 +132,11 @@ def _train_member(
     number: int,
     solved: tuple[Dataset, float],
     progress: Progress | None,
-) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    checkpoint: Path | None,
+) -> Surrogate:
     rows, data_s = solved
     rng = stream(root.name, "bootstrap", draw=number, seed=config.seed)
     resampled = rows.rows(rng.integers(len(rows), size=len(rows)))
-    member = train(root, member_config(config, number), data=resampled, progress=progress)
-    assert isinstance(member.transform, Affine)
-    arrays = {
-        "input_mean": member.input_mean,
-        "input_scale": member.input_scale,
-        "shift": member.transform.shift,
-        "deviation": member.transform.unwhitener,
-        **{f"backbone.{k}": v.numpy() for k, v in member.backbone.state_dict().items()},
-    }
-    return arrays, member.record | {"data_s": data_s}
-
-
-def _assemble(
-    root: Network,
-    config: SurrogateConfig,
-    arrays: Mapping[str, NDArray[Any]],
-    record: dict[str, Any],
-) -> Surrogate:
-    layout, mean, scale = Layout.of(root), arrays["input_mean"], arrays["input_scale"]
-    backbone = build_backbone(config, root, layout, mean, scale)
-    weights = {k: torch.from_numpy(v) for k, v in arrays.items() if k.startswith("backbone.")}
-    backbone.load_state_dict({k.removeprefix("backbone."): v for k, v in weights.items()})
-    deviation = arrays["deviation"]
-    return Surrogate(
-        grid=root.name,
-        grid_digest=root.digest,
-        layout=layout,
-        config=config,
-        input_mean=mean,
-        input_scale=scale,
-        backbone=backbone.eval(),
-        transform=Affine(
-            name="zscore", shift=arrays["shift"], whitener=1 / deviation, unwhitener=deviation,
-            eps=config.eps, num_rows=record["num_rows"],
-        ),
-        record=record,
-    )  # fmt: skip
+    own = member_config(config, number)
+    member = train(root, own, data=resampled, progress=progress, checkpoint=checkpoint)
+    return replace(member, record=member.record | {"data_s": data_s})

@@ -14,7 +14,7 @@ Shape letters: N rows, X inputs, Y outputs, B nodes, E directed edges, H hidden 
 of a node or edge, K = hops + 1. Nodes come first, so that those of an edge are whole blocks.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -78,14 +78,33 @@ class Pfgnn(nn.Module):
         return other.to(self.graph.offset.device)
 
     def forward(self, x_NX: Tensor) -> Tensor:
-        return torch.cat([self._forward(rows) for rows in x_NX.split(BLOCK)])
+        return torch.cat([_flat(self.nodes, self.graph, rows) for rows in x_NX.split(BLOCK)])
 
-    def _forward(self, x_NX: Tensor) -> Tensor:
-        graph = self.graph
-        state = torch.addmm(graph.offset, graph.inputs_to_nodes, x_NX.T)
-        state_BNF = state.unflatten(0, (-1, NUM_FEATURES)).transpose(1, 2)
-        z_BNF = self.nodes(state_BNF, graph)
-        return z_BNF.transpose(1, 2).flatten(0, 1).index_select(0, graph.output_slots).T
+
+class PfgnnOnSeveral(nn.Module):
+    """The weights of a PFGNN over several graphs of the same x and z, to train them on all.
+
+    Takes whole batches as rows, one at a time (1, N, X + 1), to z (1, N, Y): all N rows are of one
+    graph, whose number is the last column.
+    """
+
+    def __init__(self, nodes: "NodeNetwork", graphs: Iterable[NodeGraph]):
+        super().__init__()
+        self.nodes = nodes
+        self.graphs = nn.ModuleList(map(_GraphTensors, graphs))
+
+    def forward(self, batches_1NX: Tensor) -> Tensor:
+        (rows_NX,) = batches_1NX
+        graph = self.graphs[int(rows_NX[0, -1])]
+        return _flat(self.nodes, graph, rows_NX[:, :-1])[None]  # type: ignore[arg-type]
+
+
+def _flat(nodes: "NodeNetwork", graph: "_GraphTensors", x_NX: Tensor) -> Tensor:
+    """Flat x to the states of the nodes, through the network, and to flat z."""
+    state = torch.addmm(graph.offset, graph.inputs_to_nodes, x_NX.T)
+    state_BNF = state.unflatten(0, (-1, NUM_FEATURES)).transpose(1, 2)
+    z_BNF = nodes(state_BNF, graph)
+    return z_BNF.transpose(1, 2).flatten(0, 1).index_select(0, graph.output_slots).T
 
 
 class NodeNetwork(nn.Module):

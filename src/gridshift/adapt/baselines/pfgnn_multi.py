@@ -1,0 +1,133 @@
+"""PowerFlowNet taught by many topologies, each with a graph of its own.
+
+Source: Lin, Orfanoudakis, Ordonez Cardenas, Giraldo, Vergara, "PowerFlowNet", IJEPES 160 (2024)
+110112; what is different here is in docs/baselines.md.
+"""
+
+import math
+import time
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from gridshift.adapt.base import Base
+from gridshift.adapt.baselines.topologies import (
+    TopologyRows,
+    identity,
+    plain_config,
+    solved_rows,
+    training_topologies,
+)
+from gridshift.adapt.cache import kept_surrogate
+from gridshift.adapt.context import Context, Predictor
+from gridshift.adapt.graph import graph_of
+from gridshift.adapt.moment_methods import adapt_frozen
+from gridshift.adapt.surrogate import (
+    Surrogate,
+    build_backbone,
+    fit_output_transform,
+    validation_rows,
+)
+from gridshift.adapt.surrogate_config import SurrogateConfig
+from gridshift.arrays import Real
+from gridshift.grid.network import Network
+from gridshift.grid.scenarios import stream
+from gridshift.learn import training
+from gridshift.learn.backbones.pfgnn import Pfgnn, PfgnnConfig, PfgnnOnSeveral
+from gridshift.learn.folding import input_scaling
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PfgnnMulti(Base):
+    """A PFGNN that many topologies have taught."""
+
+    surrogate: Surrogate = field(repr=False)
+
+    def on(self, network: Network) -> "PfgnnMulti":
+        """The same weights with this topology's graph."""
+        return replace(self, surrogate=self.surrogate.on(network))
+
+
+def adapt_pfgnn_multi(base: PfgnnMulti, context: Context) -> Predictor:
+    """The network over the new topology's graph; cases aren't used."""
+    return adapt_frozen(base.surrogate, context)
+
+
+def start_pfgnn_multi(
+    network: Network,
+    config: SurrogateConfig,
+    progress: training.Progress | None = None,
+    *,
+    own: PfgnnConfig | None = None,
+) -> PfgnnMulti:
+    """Train the network on the intact grid and its single-line outages, or read a trained one."""
+    own = own or PfgnnConfig()
+    config = replace(config, backbone=own, transform="zscore")
+
+    def make(checkpoint: Path | None) -> Surrogate:
+        rows = solved_rows(training_topologies(network, multi=True), config)
+        return _train(network.root, config, rows, progress, checkpoint)
+
+    plain = plain_config(network, config, own, multi=True)
+    surrogate = kept_surrogate("pfgnn-multi", network, plain, make)
+    named = identity(network, surrogate.layout, config)
+    return PfgnnMulti(**named, record=surrogate.record, surrogate=surrogate)
+
+
+def batches(rows: TopologyRows, x: Real, z: Real, size: int) -> tuple[Real, Real]:
+    """Rows in batches of one topology each: (M, size, X + 1), its number last, and (M, size, Y).
+
+    Where a topology's rows don't fill its last batch, its first rows fill it up.
+    """
+    own = [np.flatnonzero(rows.topology == number) for number in range(len(rows.networks))]
+    # `resize` repeats them from the first on
+    numbers = np.concatenate([np.resize(o, (math.ceil(len(o) / size), size)) for o in own])
+    return np.hstack([x, rows.topology[:, None].astype(float)])[numbers], z[numbers]
+
+
+def _train(
+    root: Network,
+    config: SurrogateConfig,
+    rows: TopologyRows,
+    progress: training.Progress | None,
+    checkpoint: Path | None,
+) -> Surrogate:
+    mean, scale = input_scaling(rows.x)
+    transform = fit_output_transform(config.transform, rows.y, config.eps)
+    seed = int(stream(root.name, "weights", seed=config.seed).integers(2**31))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        backbone = build_backbone(config, root, rows.layout, mean, scale)
+    assert isinstance(backbone, Pfgnn)
+    graphs = [graph_of(network, rows.layout, mean, scale) for network in rows.networks]
+    x, z = batches(
+        rows, (rows.x - mean) / scale, transform.forward(rows.y), config.training.batch_size
+    )
+    began = time.perf_counter()
+    trained = training.fit(
+        PfgnnOnSeveral(backbone.nodes, graphs),
+        torch.from_numpy(x.astype(np.float32)),
+        torch.from_numpy(z.astype(np.float32)),
+        replace(config.training, batch_size=1),
+        seed=seed,
+        progress=progress,
+        checkpoint=checkpoint,
+    )
+    assert isinstance(trained, PfgnnOnSeveral)
+    record = rows.record() | {"train_s": time.perf_counter() - began, "outaged": []}
+    surrogate = Surrogate(
+        grid=root.name,
+        grid_digest=root.digest,
+        layout=rows.layout,
+        config=config,
+        input_mean=mean,
+        input_scale=scale,
+        backbone=Pfgnn(trained.nodes, graphs[0]).eval(),
+        transform=transform,
+        record=record,
+    )
+    fresh = validation_rows(root, config)
+    mae = float(np.abs(surrogate.predict(fresh.x) - fresh.y).mean())
+    return replace(surrogate, record=record | {"mae": mae})
