@@ -88,12 +88,18 @@ def measure_surrogate(scale: Scale, surrogate: Surrogate, seed: int) -> list[Rec
 
 
 def _adaptations(surrogate: Surrogate, context: Context) -> dict[str, Callable[[], Predictor]]:
-    """'frozen'; 'ctx', unless the transform has no statistics; for a third moment 'ctx-2' too."""
+    """'frozen'; 'ctx', unless the transform has no statistics; for a third moment 'ctx-2' too.
+
+    For a backbone that takes a graph also 'ctx-intact', where it keeps the intact grid's.
+    """
     fits: dict[str, Callable[[], Predictor]] = {}
     fits["frozen"] = partial(METHODS["frozen"].fit, surrogate, context)
     base = surrogate.transform
     if base.name in WITH_CONTEXT:
-        fits["ctx"] = partial(METHODS[WITH_CONTEXT[base.name]].fit, surrogate, context)
+        method = METHODS[WITH_CONTEXT[base.name]]
+        fits["ctx"] = partial(method.fit, surrogate, context)
+        if surrogate.config.backbone.needs_graph:
+            fits["ctx-intact"] = partial(method.adapt, surrogate, context)
     if isinstance(base, SkewCorrected):
         fits["ctx-2"] = lambda: _with_skew_of_base(surrogate, base, context)
     return fits

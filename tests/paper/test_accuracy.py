@@ -11,7 +11,12 @@ from sklearn.metrics import r2_score
 from gridshift.errors import GridshiftError
 from gridshift.learn.whitening import fit_zca
 from gridshift_paper.accuracy import ARTEFACTS, TABLE_2
-from gridshift_paper.accuracy_studies import NO_DROPOUT, REFERENCES, VARIANTS
+from gridshift_paper.accuracy_studies import (
+    NO_DROPOUT,
+    REFERENCES,
+    VARIANTS,
+    measure_variant,
+)
 from gridshift_paper.artefacts import Claim, Rows
 from gridshift_paper.capacity import (
     CAPACITY,
@@ -86,6 +91,23 @@ def test_third_moment_that_isn_t_re_estimated_is_exact_where_its_surrogate_was_t
     base = frame.xs("base", level="topology")
     frozen, kept = base.loc[("zca-sas", "frozen")], base.loc[("zca-sas", "ctx-2")]
     assert kept["overall"] == pytest.approx(frozen["overall"], rel=0.5)
+
+
+def test_a_graph_network_is_measured_over_the_new_graph_and_over_the_one_it_knows(book: Book):
+    scale = replace(book.scale, num_steps_pfgnn=5, num_test=20)
+    found = {
+        (row["topology"], row["statistics"]): row["overall"]
+        for row in measure_variant(scale, "case30", "pfgnn", "zscore", 0)
+    }
+    assert found["base", "ctx"] == found["base", "ctx-intact"]
+    assert found["N-1", "ctx"] != found["N-1", "ctx-intact"]
+    outage = GRIDS["case30"].single
+    surrogate = base_surrogate(scale, "case30", transform="zscore", backbone="pfgnn")
+    context = context_rows("case30", outage, scale.num_context)
+    test = rows_for_test("case30", outage, scale.num_test)
+    z = surrogate.predict_whitened(test.x)  # nothing here knows of the outage but the context
+    y_hat = context.y.mean(0) + z * np.sqrt(context.y.var(0, ddof=1) + surrogate.config.eps)
+    assert found["N-1", "ctx-intact"] == pytest.approx(np.abs(y_hat - test.y).mean(), rel=1e-6)
 
 
 def test_table_has_the_paper_s_number_and_the_ratio_beside_ours(rows: Rows):
