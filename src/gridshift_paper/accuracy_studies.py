@@ -19,6 +19,7 @@ from gridshift.study.metrics import mean_absolute_errors, mismatch_summary
 from gridshift_paper.protocol import (
     GRIDS,
     Scale,
+    base_config,
     base_surrogate,
     context_rows,
     rows_for_test,
@@ -150,6 +151,29 @@ VARIANTS = Study(
     about="errors of each backbone and output transform on three topologies, with the base's "
     "statistics and with a context's",
     tasks=_variants,
+)
+
+
+def measure_longer(
+    scale: Scale, grid: str, backbone: str, num_steps: int, seed: int
+) -> list[Record]:
+    """Rows of one of the paper's surrogates that was trained for another number of steps."""
+    config = base_config(scale, backbone=backbone, seed=seed)
+    training = replace(config.training, num_steps=num_steps)
+    return measure_surrogate(scale, trained(grid, replace(config, training=training)), seed)
+
+
+def _longer(scale: Scale) -> Iterator[Task]:
+    if "case30" in scale.grids and scale.steps("pfgnn") < scale.num_steps:
+        key = {"grid": "case30", "backbone": "pfgnn", "num_steps": scale.num_steps,
+               "seed": scale.seeds[0]}  # fmt: skip
+        yield Task(key=key, measure=partial(measure_longer, scale, **key))
+
+
+LONGER = Study(
+    name="pfgnn-longer",
+    about="the graph network with ZCA, trained as long as the MLP, one seed",
+    tasks=_longer,
 )
 
 

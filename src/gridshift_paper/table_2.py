@@ -87,13 +87,14 @@ def tables(rows: Rows) -> Sequence[Table]:
     """One for each topology of case30, one of seconds, one of case118."""
     variants, references = rows["variants"], rows["references"]
     return [
-        *(_accuracy_table(variants, references, topology) for topology in TOPOLOGY_LABELS),
+        *(_accuracy_table(rows, topology) for topology in TOPOLOGY_LABELS),
         _seconds_table(variants),
         _table_118(variants, references, rows["no-dropout"]),
     ]
 
 
-def _accuracy_table(variants: pd.DataFrame, references: pd.DataFrame, topology: str) -> Table:
+def _accuracy_table(rows: Rows, topology: str) -> Table:
+    variants, longer = rows["variants"], rows["pfgnn-longer"]
     cells = []
     for backbone in measured(variants):
         for variant in ROWS:
@@ -104,8 +105,11 @@ def _accuracy_table(variants: pd.DataFrame, references: pd.DataFrame, topology: 
         for variant in INTACT_GRAPH if backbone == "pfgnn" else ():
             ours = errors(variants, variant, topology, backbone)
             cells.append((BACKBONE_LABELS[backbone], variant, mean_and_spread(ours), None, None))
+    for variant in ("ZCA Frozen", "ICW", "ICW, intact graph") if len(longer) else ():
+        ours, label = errors(longer, variant, topology, "pfgnn"), "PFGNN, longer"
+        cells.append((label, variant, mean_and_spread(ours), None, None))
     for label, name in REFERENCE_ROWS.items():
-        ours = reference(references, name, topology)
+        ours = reference(rows["references"], name, topology)
         cells.append(("–", label, mean_and_spread(ours), None, None))
     return Table(
         title=f"Overall MAE, case30, {TOPOLOGY_LABELS[topology]}",
@@ -113,7 +117,7 @@ def _accuracy_table(variants: pd.DataFrame, references: pd.DataFrame, topology: 
         rows=cells if len(variants) else (),
         note=f"{_num_context(variants)} context rows, {num_seeds(variants)} seeds. MAE over all "
         "outputs, p.u. and radians mixed. Perfect surrogate: ICW around exact solutions of the "
-        f"intact grid. Trained for {_steps(variants)} steps (paper 40,000).",
+        f"intact grid. Trained for {_steps(variants)} steps (paper 40,000){_as_long(longer)}.",
     )
 
 
@@ -129,6 +133,10 @@ def _steps(frame: pd.DataFrame) -> str:
         b: picked(frame, grid="case30", backbone=b)["num_steps"].max() for b in measured(frame)
     }
     return listed([f"{int(number):,} ({BACKBONE_LABELS[b]})" for b, number in steps.items()])
+
+
+def _as_long(longer: pd.DataFrame) -> str:
+    return f"; longer: {int(longer['num_steps'].max()):,}, one seed" if len(longer) else ""
 
 
 def _num_context(frame: pd.DataFrame) -> int:

@@ -12,6 +12,7 @@ from gridshift_paper.selection import (
     listed,
     mean,
     near,
+    picked,
     ratio_by_seed,
     seeds_where_smaller,
 )
@@ -49,6 +50,7 @@ def comments(rows: Rows) -> Iterator[str | Claim]:
     yield from _on_order(variants)
     yield from _on_graph(variants)
     yield from _on_kept_graph(variants)
+    yield from _on_length(variants, rows["pfgnn-longer"])
     yield from _on_cause_of_order(references)
     yield _on_seconds(variants)
     yield from _on_case118(variants, references, rows["no-dropout"])
@@ -215,6 +217,27 @@ def _on_kept_graph(frame: pd.DataFrame) -> Iterator[str]:
             "an outage. A graph that is new to the network changes its whitened output, for which "
             "moments of y don't account. The paper's rows grow as with the new graph "
             f"({theirs:.1f} times from base to N-2 Most, ours {grown:.1f})."
+        )
+
+
+def _on_length(frame: pd.DataFrame, longer: pd.DataFrame) -> Iterator[str]:
+    """Whether a graph network's errors are those of a training that was cut short."""
+    if not len(longer):
+        return
+    steps, seed = int(longer["num_steps"].max()), longer["seed"].iloc[0]
+    told = []
+    for name, topology in (("ZCA Frozen", "base"), ("ICW", "N-1"), ("ICW", "N-2")):
+        short = errors(picked(frame, seed=seed), name, topology, "pfgnn")
+        if len(short):
+            told.append(
+                f"{real(mean(errors(longer, name, topology, 'pfgnn')))} after {real(mean(short))} "
+                f"({name}, {OUTAGES.get(topology, topology)}, "
+                f"paper {real(paper_mae('pfgnn', name, topology))})"
+            )
+    if told:
+        yield (
+            f"PFGNN: trained for {steps:,} steps instead of "
+            f"{int(picked(frame, backbone='pfgnn')['num_steps'].max()):,} it is at {listed(told)}."
         )
 
 

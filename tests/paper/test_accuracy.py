@@ -12,6 +12,7 @@ from gridshift.errors import GridshiftError
 from gridshift.learn.whitening import fit_zca
 from gridshift_paper.accuracy import ARTEFACTS, TABLE_2
 from gridshift_paper.accuracy_studies import (
+    LONGER,
     NO_DROPOUT,
     REFERENCES,
     VARIANTS,
@@ -32,7 +33,7 @@ from gridshift_paper.protocol import GRIDS, Scale, base_surrogate, context_rows,
 from gridshift_paper.records import Book, Study
 from gridshift_paper.table_2 import PAPER_TABLE_2, ROWS
 
-STUDIES = (VARIANTS, REFERENCES, NO_DROPOUT, CAPACITY_SWEEP)
+STUDIES = (VARIANTS, REFERENCES, NO_DROPOUT, LONGER, CAPACITY_SWEEP)
 NOTHING: Rows = {study.name: pd.DataFrame() for study in STUDIES}
 
 
@@ -108,6 +109,18 @@ def test_a_graph_network_is_measured_over_the_new_graph_and_over_the_one_it_know
     z = surrogate.predict_whitened(test.x)  # nothing here knows of the outage but the context
     y_hat = context.y.mean(0) + z * np.sqrt(context.y.var(0, ddof=1) + surrogate.config.eps)
     assert found["N-1", "ctx-intact"] == pytest.approx(np.abs(y_hat - test.y).mean(), rel=1e-6)
+
+
+def test_a_graph_network_trained_as_long_as_the_mlp_stands_beside_the_shorter_one(rows: Rows):
+    short = rows["variants"].assign(backbone="pfgnn")
+    longer = short.assign(overall=short["overall"] / 2, num_steps=100)
+    n2 = TABLE_2.tables(rows | {"variants": short, "pfgnn-longer": longer})[1]
+    cells = {row[:2]: row[2] for row in n2.rows}
+    icw = float(cells["PFGNN", "ICW"])  # type: ignore[arg-type]
+    assert float(cells["PFGNN, longer", "ICW"]) == pytest.approx(icw / 2, rel=0.01)  # type: ignore
+    assert "longer: 100, one seed" in n2.note
+    told = [str(c) for c in TABLE_2.comments(rows | {"variants": short, "pfgnn-longer": longer})]
+    assert any(text.startswith("PFGNN: trained for 100 steps instead of 50") for text in told)
 
 
 def test_table_has_the_paper_s_number_and_the_ratio_beside_ours(rows: Rows):
