@@ -11,7 +11,6 @@ from gridshift.adapt.context import Context, Predictor
 from gridshift.adapt.datasets import Dataset
 from gridshift.adapt.methods import METHODS
 from gridshift.adapt.surrogate import Surrogate, fit_output_transform
-from gridshift.adapt.surrogate_config import PRODUCT_TRAINING, SurrogateConfig
 from gridshift.learn.moments import EPS
 from gridshift.learn.third_moment import SkewCorrected
 from gridshift.learn.whitening import fit_zca
@@ -23,6 +22,7 @@ from gridshift_paper.protocol import (
     base_surrogate,
     context_rows,
     rows_for_test,
+    surrogate_without_dropout,
     trained,
 )
 from gridshift_paper.records import Record, Study, Task
@@ -62,11 +62,8 @@ def measure_variant(
 
 
 def measure_without_dropout(scale: Scale, grid: str, seed: int) -> list[Record]:
-    """Rows of the product's surrogate: the paper's MLP and ZCA, without dropout."""
-    steps = min(scale.num_steps, PRODUCT_TRAINING.num_steps)
-    training = replace(PRODUCT_TRAINING, num_steps=steps)
-    config = SurrogateConfig(training=training, num_rows=scale.num_rows, seed=seed)
-    return measure_surrogate(scale, trained(grid, config), seed)
+    """Rows of the surrogate that is trained without dropout."""
+    return measure_surrogate(scale, surrogate_without_dropout(scale, grid, seed=seed), seed)
 
 
 def measure_surrogate(scale: Scale, surrogate: Surrogate, seed: int) -> list[Record]:

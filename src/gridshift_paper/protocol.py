@@ -10,7 +10,11 @@ import torch
 from gridshift.adapt.cache import cached_surrogate
 from gridshift.adapt.datasets import Dataset, generate
 from gridshift.adapt.surrogate import Surrogate
-from gridshift.adapt.surrogate_config import PAPER_SURROGATE, SurrogateConfig
+from gridshift.adapt.surrogate_config import (
+    PAPER_SURROGATE,
+    PRODUCT_TRAINING,
+    SurrogateConfig,
+)
 from gridshift.grid.network import Network
 from gridshift.grid.readers import read_grid
 from gridshift.grid.scenarios import sample_loads, stream
@@ -148,6 +152,16 @@ def base_surrogate(
 ) -> Surrogate:
     """The trained surrogate of `base_config(scale, **what)`, from the cache if it is there."""
     return trained(grid, base_config(scale, **what), progress=progress)
+
+
+def surrogate_without_dropout(scale: Scale, grid: str, *, seed: int = 0) -> Surrogate:
+    """The product's surrogate: the paper's MLP and ZCA, without dropout; closer on the base grid.
+
+    It shows what the paper's network, rather than adaptation, costs.
+    """
+    steps = min(scale.num_steps, PRODUCT_TRAINING.num_steps)
+    training = replace(PRODUCT_TRAINING, num_steps=steps)
+    return trained(grid, SurrogateConfig(training=training, num_rows=scale.num_rows, seed=seed))
 
 
 def trained(grid: str, config: SurrogateConfig, *, progress: Progress | None = None) -> Surrogate:

@@ -125,6 +125,7 @@ def made_up() -> dict[str, pd.DataFrame]:
         "context-size-case30": sizes("case30"),
         "context-size-case118": sizes("case118"),
         "context-sweep": sweep(),
+        "context-sweep-no-dropout": sweep(),
         "covariance": covariance(),
         "distances": every(
             ("mmd", "mean_coordinate", "mardia_outage", "null_low", "null_high"), level=levels,

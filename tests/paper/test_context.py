@@ -7,7 +7,7 @@ import scipy.linalg
 
 from gridshift.errors import GridshiftError
 from gridshift.learn.moments import EPS
-from gridshift_paper.context import ARTEFACTS, COVARIANCE, SIZES, SWEEPS
+from gridshift_paper.context import ARTEFACTS, COVARIANCE, SIZES, SWEEPS, SWEEPS_NO_DROPOUT
 from gridshift_paper.context_spectra import deviation, spectrum_of
 from gridshift_paper.context_tables import CURVE, captured, distance_left, landmarks
 from gridshift_paper.protocol import GRIDS, context_rows, rows_for_test
@@ -123,11 +123,15 @@ def test_the_sweep_sets_the_papers_table_beside_ours(covariance):
     others = [frame.assign(method=method) for method in ("perfect", "context-mean")]
     frozen = frame.iloc[:1].assign(method="frozen", n=0, overall=0.04)
     artefact = named("context-sweep")
-    rows = {SWEEPS.name: pd.concat([frame, *others, frozen])}
+    swept = pd.concat([frame, *others, frozen])
+    better = swept.assign(overall=swept.overall / 2)
+    rows = {SWEEPS.name: swept, SWEEPS_NO_DROPOUT.name: better}
     errors, factors, levels = artefact.tables(rows)
+    assert levels.rows[0][2:4] == ["0.00400", "0.00200"]
     assert errors.rows[0][:3] == [400, 0.00433, "0.00400"]
     assert factors.rows[1][:3] == [1600, 17.2, "20.0"]
     assert levels.rows[1][1] == 1590
+    assert any("from 0.00200 at 400 cases" in str(said) for said in artefact.comments(rows))
     assert any("10 of 1,600 context cases" in str(said) for said in artefact.comments(rows))
 
 
