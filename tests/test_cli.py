@@ -311,3 +311,15 @@ def test_cells(value, shown):
 
 def test_messages_are_one_line():
     assert one_line("a\n  b\tc") == "a b c"
+
+
+def test_stored_rows_of_the_paper_are_shown_and_nothing_is_measured(tmp_path):
+    where = ("--scale", "small", "--results", str(tmp_path))
+    result = gridshift("paper", "round-trip", *where, "--stored")
+    assert result.exit_code == 0, result.output
+    assert "nothing measured yet" in result.output
+    assert not list(tmp_path.rglob("*.parquet"))
+    assert payload("paper", "round-trip", *where)["artefacts"][0]["tasks"] == 1
+    (again,) = payload("paper", "round-trip", *where, "--stored")["artefacts"]
+    assert again["tasks"] == 0
+    assert again["rows"] > 0

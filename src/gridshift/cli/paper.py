@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         "gridshift paper list",
         "gridshift paper hyperparameters --scale small --results paper14",
         "gridshift paper round-trip --scale small --seeds 1 --results paper14 --json",
+        "gridshift paper round-trip --scale small --results paper14 --stored --json",
         "gridshift paper claims --scale small --results paper14 --json",
         "gridshift paper report --scale small --results paper14 --page paper14/paper.md --json",
     ],
@@ -49,13 +50,15 @@ if TYPE_CHECKING:
     "--results", type=click.Path(path_type=Path, file_okay=False), default=Path("paper"),
     show_default=True, metavar="DIR", help="Folder of measured rows, figures and the HTML page.",
 )  # fmt: skip
+@click.option("--stored", is_flag=True, help="Show the rows there are, and measure nothing.")
 @click.option(
     "--page", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
     help="Markdown page that report writes.  [default: paper.md in the folder]",
 )  # fmt: skip
 def paper(
-    name: str, scale: str, seeds: int | None, results: Path, page: Path | None, as_json: bool
-) -> None:
+    name: str, scale: str, seeds: int | None, results: Path, stored: bool, page: Path | None,
+    as_json: bool,
+) -> None:  # fmt: skip
     """Measure a table or a figure of the paper and set it beside the paper's numbers.
 
     NAME is an artefact, or list, all, claims or report. Rows that were measured are kept, and what
@@ -80,12 +83,16 @@ def paper(
         return
     wanted = list(artefacts().values()) if name == "all" else [artefact(name)]
     require_writable(results)
-    found = [_measured(one, book, results) for one in wanted]
+    found = [_made(one, book, results, measure=not stored) for one in wanted]
     payload = about | {"artefacts": [plain for plain, _ in found]}
 
     def render(console) -> None:
+        nothing = "nothing to measure at this scale: its grids are left out"
         for each in found:
-            _print(console, *each, small=scale == "small")
+            _print(
+                console, *each, small=scale == "small",
+                nothing="nothing measured yet" if stored else nothing,
+            )  # fmt: skip
         console.print(f"rows: {book.folder}; all pages and pictures: gridshift paper report")
 
     emit(payload, render, as_json=as_json)
@@ -148,12 +155,14 @@ def _report(
     emit(payload, lambda console: console.print(f"{page}\n{site}", soft_wrap=True), as_json=as_json)
 
 
-def _measured(one: "Artefact", book: "Book", results: Path) -> tuple[dict[str, Any], Any]:
-    """What the artefact says after measuring what was missing, as JSON and as a section."""
+def _made(
+    one: "Artefact", book: "Book", results: Path, *, measure: bool
+) -> tuple[dict[str, Any], Any]:
+    """What the artefact says, after measuring what is missing or not, as JSON and as a section."""
     from gridshift_paper.report import save_figure, section
 
     began, tasks = time.perf_counter(), 0
-    for study in one.studies:
+    for study in one.studies if measure else ():
         with progress(f"measuring {study.name}", 1, unit="tasks") as done:
             tasks += book.run(study, done)
     found = section(one, book)
@@ -179,12 +188,12 @@ def _measured(one: "Artefact", book: "Book", results: Path) -> tuple[dict[str, A
     return payload, found
 
 
-def _print(console, payload: dict[str, Any], found, *, small: bool) -> None:
+def _print(console, payload: dict[str, Any], found, *, small: bool, nothing: str) -> None:
     console.print(found.heading, style="bold", soft_wrap=True)
     if small:
         console.print(TINY, style="dim", soft_wrap=True)
     if not found.num_rows and found.artefact.studies:
-        console.print("nothing to measure at this scale: its grids are left out")
+        console.print(nothing)
     for one in found.tables:
         console.print()
         console.print(table(one.title, one.columns, one.rows, note=one.note))
