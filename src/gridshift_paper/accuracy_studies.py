@@ -152,24 +152,25 @@ VARIANTS = Study(
 
 
 def measure_longer(
-    scale: Scale, grid: str, backbone: str, num_steps: int, seed: int
+    scale: Scale, grid: str, backbone: str, transform: str, num_steps: int, seed: int
 ) -> list[Record]:
     """Rows of one of the paper's surrogates that was trained for another number of steps."""
-    config = base_config(scale, backbone=backbone, seed=seed)
+    config = base_config(scale, backbone=backbone, transform=transform, seed=seed)
     training = replace(config.training, num_steps=num_steps)
     return measure_surrogate(scale, trained(grid, replace(config, training=training)), seed)
 
 
 def _longer(scale: Scale) -> Iterator[Task]:
-    if "case30" in scale.grids and scale.steps("pfgnn") < scale.num_steps:
-        key = {"grid": "case30", "backbone": "pfgnn", "num_steps": scale.num_steps,
-               "seed": scale.seeds[0]}  # fmt: skip
-        yield Task(key=key, measure=partial(measure_longer, scale, **key))
+    for backbone, transform in (("transformer", "identity"), ("pfgnn", "zca")):
+        if "case30" in scale.grids and scale.steps(backbone) < scale.num_steps:
+            key = {"grid": "case30", "backbone": backbone, "transform": transform,
+                   "num_steps": scale.num_steps, "seed": scale.seeds[0]}  # fmt: skip
+            yield Task(key=key, measure=partial(measure_longer, scale, **key))
 
 
 LONGER = Study(
-    name="pfgnn-longer",
-    about="the graph network with ZCA, trained as long as the MLP, one seed",
+    name="longer",
+    about="what this scale trains for fewer steps than the MLP, trained for as many; one seed",
     tasks=_longer,
 )
 

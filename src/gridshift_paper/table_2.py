@@ -23,6 +23,11 @@ INTACT_GRAPH = {
     "ICW, intact graph": ("zca", "ctx-intact"),
 }
 """Ours: the graph network keeps the graph that it was trained on."""
+LONGER_ROWS = (
+    ("transformer", "No Norm"),
+    ("pfgnn", "ZCA Frozen"), ("pfgnn", "ICW"), ("pfgnn", "ICW, intact graph"),
+)  # fmt: skip
+"""Backbone and variant of what was trained longer too."""
 FROZEN = tuple(name for name, (_, statistics) in ROWS.items() if statistics == "frozen")
 ADAPTED = tuple(name for name in ROWS if name not in FROZEN)
 REFERENCE_ROWS = {"mean of the context": "context-mean", "ICW, perfect surrogate": "zca"}
@@ -94,7 +99,7 @@ def tables(rows: Rows) -> Sequence[Table]:
 
 
 def _accuracy_table(rows: Rows, topology: str) -> Table:
-    variants, longer = rows["variants"], rows["pfgnn-longer"]
+    variants, longer = rows["variants"], rows["longer"]
     cells = []
     for backbone in measured(variants):
         for variant in ROWS:
@@ -105,9 +110,12 @@ def _accuracy_table(rows: Rows, topology: str) -> Table:
         for variant in INTACT_GRAPH if backbone == "pfgnn" else ():
             ours = errors(variants, variant, topology, backbone)
             cells.append((BACKBONE_LABELS[backbone], variant, mean_and_spread(ours), None, None))
-    for variant in ("ZCA Frozen", "ICW", "ICW, intact graph") if len(longer) else ():
-        ours, label = errors(longer, variant, topology, "pfgnn"), "PFGNN, longer"
-        cells.append((label, variant, mean_and_spread(ours), None, None))
+    for backbone, variant in LONGER_ROWS:
+        ours, label = errors(longer, variant, topology, backbone), f"{BACKBONE_LABELS[backbone]}*"
+        theirs = PAPER_TABLE_2[backbone].get(variant) and paper_mae(backbone, variant, topology)
+        if len(ours):
+            ratio = mean(ours) / theirs if theirs else None
+            cells.append((label, variant, mean_and_spread(ours), theirs, ratio))
     for label, name in REFERENCE_ROWS.items():
         ours = reference(rows["references"], name, topology)
         cells.append(("–", label, mean_and_spread(ours), None, None))
@@ -136,7 +144,7 @@ def _steps(frame: pd.DataFrame) -> str:
 
 
 def _as_long(longer: pd.DataFrame) -> str:
-    return f"; longer: {int(longer['num_steps'].max()):,}, one seed" if len(longer) else ""
+    return f"; with a star {int(longer['num_steps'].max()):,}, one seed" if len(longer) else ""
 
 
 def _num_context(frame: pd.DataFrame) -> int:
