@@ -36,11 +36,11 @@ WITH_GRADIENTS = ("fine-tune", "scratch", "ttf-ensemble", "pi-ttt")
 BEYOND = ("icw-paired", "tangent", "tangent2", "tangent2-icw")
 REFERENCES = ("context-mean", "perfect")
 GROUPS = {
-    "without solved cases": ZERO_SHOT,
-    "with 400 solved cases": WITH_CONTEXT,
-    "with gradient steps": WITH_GRADIENTS,
-    "ours, not in the paper": BEYOND,
-    "reference levels": REFERENCES,
+    "no solved cases": ZERO_SHOT,
+    "400 solved cases": WITH_CONTEXT,
+    "gradient steps": WITH_GRADIENTS,
+    "ours": BEYOND,
+    "references": REFERENCES,
 }
 
 
@@ -152,7 +152,7 @@ def _quantity_tables(frame: pd.DataFrame, grid: str) -> Iterator[Table]:
         yield Table(title=f"{grid}, error of {title}", columns=columns, rows=rows)
 
 
-NEEDS = {"solved cases": "cases", "gradient steps": "gradients"}
+NEEDS = {"nothing": "-", "network": "N", "solved cases": "C", "gradient steps": "G"}
 """Needs, short enough for a column."""
 
 
@@ -164,7 +164,7 @@ def _cost_table(frame: pd.DataFrame, grid: str) -> Table:
             if name in REFERENCES or not len(mine):
                 continue
             cost = {column: mean(by_seed(mine, column)) for column in COSTS}
-            needs = ", ".join(NEEDS.get(need, need) for need in METHODS[name].needs)
+            needs = " ".join(NEEDS[need] for need in METHODS[name].needs)
             taught = METHODS[name].uses_surrogate
             rows.append(
                 (name, needs, int(cost["training_topologies"]) if taught else None,
@@ -174,11 +174,12 @@ def _cost_table(frame: pd.DataFrame, grid: str) -> Table:
             )  # fmt: skip
     return Table(
         title=f"{grid}, N-1: what each method needs and costs, one thread",
-        columns=("method", "needs", ">grids", ">training\n(s)", ">solves", ">data\n(s)",
-                 ">fit\n(s)", ">grad.\n(s)", ">1,000\nrows (s)"),
+        columns=("method", "needs", ">grids", ">train\n(s)", ">solves", ">data\n(s)",
+                 ">fit\n(s)", ">grad.\n(s)", ">1,000\nrows\n(s)"),
         rows=rows,
-        note="grids: topologies that training saw; training is once for the grid, solves, data, "
-        "fit and gradient steps are for each outage. Measured beside other work.",
+        note="needs: N the topology's network, C solved cases, G gradient steps; grids: "
+        "topologies that training saw; training is once for the grid, solves, data, fit and "
+        "gradient steps are for each outage. Measured beside other work.",
     )  # fmt: skip
 
 
