@@ -87,10 +87,10 @@ def tabulate_sweep(rows: Rows) -> list[Table]:
                 errors[-1] += [told[place], mean_and_spread(icw[quantity])]
                 ratio = frozen[quantity] / icw[quantity]
                 factors[-1] += [told[place + 3], mean_and_spread(ratio)]
-            columns = [at[m]["overall"] for m in ("icw", "perfect", "context-mean")]
-            columns.insert(1, by_seed(better, "overall", grid=grid, method="icw", n=n))
-            solved = int(icw.context_rows.min())
-            levels.append([n, solved, *(mean_and_spread(column) for column in columns)])
+            better_icw = by_seed(better, "overall", grid=grid, method="icw", n=n)
+            exact, constant = (float(at[m]["overall"].mean()) for m in ("perfect", "context-mean"))
+            spread = map(mean_and_spread, (icw["overall"], better_icw))
+            levels.append([n, int(icw.context_rows.min()), *spread, exact, constant])
         names = (">overall", ">Q gen", ">|V|")
         pairs = [header for name in names for header in (">paper", name)]
         note = (
