@@ -1,6 +1,6 @@
 """Tables of cost: deployment over all outages, scratch training, what the figures' text quotes."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -98,50 +98,40 @@ def scratch_tables(target: str) -> Callable[[Rows], list[Table]]:
 
     def tables(rows: Rows) -> list[Table]:
         return [
-            table
+            _scratch_table(rows, target, num, backbone, points)
             for num in contexts_of(rows, "case30")
-            for table in (_scratch_table(rows, target, num),)
-            if table is not None
+            for backbone in BACKBONE_LABELS
+            if (
+                points := curve(
+                    rows, "v", "case30", backbone, kind="scratch", target=target, num_context=num
+                )
+            )
         ]
 
     return tables
 
 
-def _scratch_table(rows: Rows, target: str, num: int) -> Table | None:
-    points = {
-        backbone: curve(rows, "v", "case30", backbone, kind="scratch", target=target,
-                        num_context=num)
-        for backbone in ("mlp", "pfgnn")
-    }  # fmt: skip
-    if not points["mlp"]:
-        return None
-    icw = {b: closed_form(rows, "v", "icw", "case30", num, b) for b in points}
-    lines = [_scratch_line("ICW", icw, (*_paper_icw(num), *PAPER_ICW_V.values()))]
-    for point in points["mlp"]:
-        both = {b: _at(points[b], point.num_steps) for b in points}
+BACKBONE_LABELS = {"mlp": "MLP", "pfgnn": "PFGNN"}
+
+
+def _scratch_table(
+    rows: Rows, target: str, num: int, backbone: str, points: Sequence[Point]
+) -> Table:
+    icw = closed_form(rows, "v", "icw", "case30", num, backbone)
+    paper_icw = PAPER_ICW_COST.get((backbone, num)), PAPER_ICW_V[backbone]
+    lines: list[Sequence[object]] = [("ICW", icw.cost_s, mean_and_spread(icw.errors), *paper_icw)]
+    place = list(BACKBONE_LABELS).index(backbone)
+    for point in points:
         paper = PAPER_SCRATCH.get((target, num), {}).get(point.num_steps, (None,) * 4)
-        lines.append(_scratch_line(f"{point.num_steps:,}", both, paper))
+        ours = f"{point.num_steps:,}", point.cost_s, mean_and_spread(point.errors)
+        lines.append((*ours, paper[place], paper[place + 2]))
     return Table(
-        title=f"{num} context rows, 30-bus N-2, {TARGET_LABELS[target]}: seconds and |V| error",
-        columns=("steps", ">MLP\n(s)", ">PFGNN\n(s)", ">MLP |V|", ">PFGNN |V|",
-                 ">paper: MLP\n(s)", ">PFGNN\n(s)", ">MLP |V|", ">PFGNN |V|"),
+        title=f"{BACKBONE_LABELS[backbone]}, {num:,} context rows, {TARGET_LABELS[target]}: seconds "
+        "and |V| error",
+        columns=("steps", ">s", ">|V|", ">paper s", ">paper |V|"),
         rows=lines,
         note="Ours: seconds of one thread, the context by our engine.",
-    )  # fmt: skip
-
-
-def _scratch_line(name: str, points: Mapping[str, Point | None], paper) -> tuple[object, ...]:
-    ours = [points["mlp"], points["pfgnn"]]
-    return (
-        name,
-        *(None if point is None else point.cost_s for point in ours),
-        *(None if point is None else mean_and_spread(point.errors) for point in ours),
-        *paper,
     )
-
-
-def _paper_icw(num: int) -> tuple[float | None, float | None]:
-    return PAPER_ICW_COST.get(("mlp", num)), PAPER_ICW_COST.get(("pfgnn", num))
 
 
 def _at(points: list[Point], num_steps: int) -> Point | None:
