@@ -73,7 +73,7 @@ def say_scratch(rows: Rows, target: str) -> Iterator[str]:
             theirs = PAPER_ICW_V[backbone]
             told = paper and f" (paper: {factor(paper[2 + (backbone == 'pfgnn')] / theirs)})"
             yield (
-                f"{label}, {num} rows: from {real(first.error)} at {first.num_steps:,} steps to "
+                f"{label}, {num:,} rows: from {real(first.error)} at {first.num_steps:,} steps to "
                 f"{real(last.error)} at {last.num_steps:,}, {factor(last.error / icw.error)} "
                 f"ICW's {real(icw.error)}{told or ''}. {_passes(points, icw, 'Scratch training')}"
             )
@@ -95,7 +95,7 @@ def say_fine_tuning(rows: Rows) -> Iterator[str]:
     """Whether ICW stays below every curve of fine-tuning on 30-bus N-2."""
     for backbone, label in (("mlp", "MLP"), ("pfgnn", "PFGNN")):
         for num in contexts_of(rows, "case30", backbone):
-            yield from _say_curves(rows, "v", "case30", backbone, num, f"{label}, {num} rows")
+            yield from _say_curves(rows, "v", "case30", backbone, num, f"{label}, {num:,} rows")
 
 
 def _say_curves(
@@ -131,7 +131,7 @@ def say_position(rows: Rows) -> Iterator[str]:
 def say_300(rows: Rows) -> Iterator[str]:
     """ICW against fine-tuning on 300-bus, by context."""
     for num in contexts_of(rows, "case300"):
-        yield from _say_curves(rows, "v", "case300", "mlp", num, f"{num} rows")
+        yield from _say_curves(rows, "v", "case300", "mlp", num, f"{num:,} rows")
 
 
 def say_band(rows: Rows) -> Iterator[str]:

@@ -126,8 +126,8 @@ def _scratch_table(
         ours = f"{point.num_steps:,}", point.cost_s, mean_and_spread(point.errors)
         lines.append((*ours, paper[place], paper[place + 2]))
     return Table(
-        title=f"{BACKBONE_LABELS[backbone]}, {num:,} context rows, {TARGET_LABELS[target]}: seconds "
-        "and |V| error",
+        title=f"{BACKBONE_LABELS[backbone]}, {num:,} context rows, {TARGET_LABELS[target]}: "
+        "seconds and |V| error",
         columns=("steps", ">s", ">|V|", ">paper s", ">paper |V|"),
         rows=lines,
         note="Ours: seconds of one thread, the context by our engine.",
@@ -154,7 +154,7 @@ def fine_tuning_tables(rows: Rows) -> list[Table]:
         for backbone, label in (("mlp", "MLP"), ("pfgnn", "PFGNN"))
         for num in contexts_of(rows, "case30", backbone)
         for table in _curve_table(
-            rows, "v", "case30", num, f"{label}, {num} context rows, 30-bus N-2, |V| error",
+            rows, "v", "case30", num, f"{label}, {num:,} context rows, 30-bus N-2, |V| error",
             FINE_TUNED, backbone,
         )
     ]  # fmt: skip
