@@ -1,6 +1,12 @@
 """Accuracy on the paper's standard outages: Tables II, VI and VII, Figures 4, 10, 11 and 12."""
 
-from gridshift_paper.accuracy_studies import LONGER, NO_DROPOUT, REFERENCES, VARIANTS
+from gridshift_paper.accuracy_studies import (
+    LONGER,
+    NO_DROPOUT,
+    PFGNN_NO_DROPOUT,
+    REFERENCES,
+    VARIANTS,
+)
 from gridshift_paper.artefacts import Artefact
 from gridshift_paper.capacity import CAPACITY
 from gridshift_paper.hyperparameters import HYPERPARAMETERS
@@ -14,7 +20,7 @@ TABLE_2 = Artefact(
     kind="table",
     paper="Table II",
     title="Overall error of every backbone and normalisation on base, N-2 Most and N-1 Most",
-    studies=(VARIANTS, REFERENCES, NO_DROPOUT, LONGER),
+    studies=(VARIANTS, REFERENCES, NO_DROPOUT, LONGER, PFGNN_NO_DROPOUT),
     tables=tables,
     comments=lambda rows: tuple(comments(rows)),
 )

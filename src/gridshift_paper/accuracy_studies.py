@@ -11,6 +11,7 @@ from gridshift.adapt.context import Context, Predictor
 from gridshift.adapt.datasets import Dataset
 from gridshift.adapt.methods import METHODS
 from gridshift.adapt.surrogate import Surrogate, fit_output_transform
+from gridshift.learn.backbones.pfgnn import PfgnnConfig
 from gridshift.learn.moments import EPS
 from gridshift.learn.third_moment import SkewCorrected
 from gridshift.learn.whitening import fit_zca
@@ -172,6 +173,27 @@ LONGER = Study(
     name="longer",
     about="what this scale trains for fewer steps than the MLP, trained for as many; one seed",
     tasks=_longer,
+)
+
+
+def measure_pfgnn_without_dropout(scale: Scale, grid: str, seed: int, **_: object) -> list[Record]:
+    """Rows of the graph network with ZCA, trained without dropout."""
+    config = replace(
+        base_config(scale, backbone="pfgnn", seed=seed), backbone=PfgnnConfig(dropout=0.0)
+    )
+    return measure_surrogate(scale, trained(grid, config), seed)
+
+
+def _pfgnn_without_dropout(scale: Scale) -> Iterator[Task]:
+    for case in scale.cases("case30"):
+        key = {"grid": case.name, "backbone": "pfgnn", "transform": "zca", "seed": scale.seeds[0]}
+        yield Task(key=key, measure=partial(measure_pfgnn_without_dropout, scale, **key))
+
+
+PFGNN_NO_DROPOUT = Study(
+    name="pfgnn-no-dropout",
+    about="the graph network with ZCA, trained without dropout; one seed",
+    tasks=_pfgnn_without_dropout,
 )
 
 

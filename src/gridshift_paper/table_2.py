@@ -23,11 +23,11 @@ INTACT_GRAPH = {
     "ICW, intact graph": ("zca", "ctx-intact"),
 }
 """Ours: the graph network keeps the graph that it was trained on."""
-LONGER_ROWS = (
+TRAINED_OTHERWISE = (
     ("transformer", "No Norm"),
     ("pfgnn", "ZCA Frozen"), ("pfgnn", "ICW"), ("pfgnn", "ICW, intact graph"),
 )  # fmt: skip
-"""Backbone and variant of what was trained longer too."""
+"""Backbone and variant of what was trained longer, or without dropout, too."""
 FROZEN = tuple(name for name, (_, statistics) in ROWS.items() if statistics == "frozen")
 ADAPTED = tuple(name for name in ROWS if name not in FROZEN)
 REFERENCE_ROWS = {"mean of the context": "context-mean", "ICW, perfect surrogate": "zca"}
@@ -110,12 +110,13 @@ def _accuracy_table(rows: Rows, topology: str) -> Table:
         for variant in INTACT_GRAPH if backbone == "pfgnn" else ():
             ours = errors(variants, variant, topology, backbone)
             cells.append((BACKBONE_LABELS[backbone], variant, mean_and_spread(ours), None, None))
-    for backbone, variant in LONGER_ROWS:
-        ours, label = errors(longer, variant, topology, backbone), f"{BACKBONE_LABELS[backbone]}*"
-        theirs = PAPER_TABLE_2[backbone].get(variant) and paper_mae(backbone, variant, topology)
-        if len(ours):
-            ratio = mean(ours) / theirs if theirs else None
-            cells.append((label, variant, mean_and_spread(ours), theirs, ratio))
+    for mark, frame in (("*", longer), ("°", rows["pfgnn-no-dropout"])):
+        for backbone, variant in TRAINED_OTHERWISE:
+            ours, label = errors(frame, variant, topology, backbone), BACKBONE_LABELS[backbone]
+            theirs = PAPER_TABLE_2[backbone].get(variant) and paper_mae(backbone, variant, topology)
+            if len(ours):
+                ratio = mean(ours) / theirs if theirs else None
+                cells.append((f"{label}{mark}", variant, mean_and_spread(ours), theirs, ratio))
     for label, name in REFERENCE_ROWS.items():
         ours = reference(rows["references"], name, topology)
         cells.append(("–", label, mean_and_spread(ours), None, None))
@@ -125,7 +126,8 @@ def _accuracy_table(rows: Rows, topology: str) -> Table:
         rows=cells if len(variants) else (),
         note=f"{_num_context(variants)} context rows, {num_seeds(variants)} seeds. MAE over all "
         "outputs, p.u. and radians mixed. Perfect surrogate: ICW around exact solutions of the "
-        f"intact grid. Trained for {_steps(variants)} steps (paper 40,000){_as_long(longer)}.",
+        f"intact grid. Trained for {_steps(variants)} steps (paper 40,000){_as_long(longer)}"
+        f"{'; with a circle without dropout, one seed' if len(rows['pfgnn-no-dropout']) else ''}.",
     )
 
 

@@ -14,6 +14,7 @@ from gridshift_paper.accuracy import ARTEFACTS, TABLE_2
 from gridshift_paper.accuracy_studies import (
     LONGER,
     NO_DROPOUT,
+    PFGNN_NO_DROPOUT,
     REFERENCES,
     VARIANTS,
     measure_variant,
@@ -33,7 +34,7 @@ from gridshift_paper.protocol import GRIDS, Scale, base_surrogate, context_rows,
 from gridshift_paper.records import Book, Study
 from gridshift_paper.table_2 import PAPER_TABLE_2, ROWS
 
-STUDIES = (VARIANTS, REFERENCES, NO_DROPOUT, LONGER, CAPACITY_SWEEP)
+STUDIES = (VARIANTS, REFERENCES, NO_DROPOUT, LONGER, PFGNN_NO_DROPOUT, CAPACITY_SWEEP)
 NOTHING: Rows = {study.name: pd.DataFrame() for study in STUDIES}
 
 
