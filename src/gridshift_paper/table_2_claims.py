@@ -6,7 +6,6 @@ import pandas as pd
 
 from gridshift.study.text import real
 from gridshift_paper.artefacts import Claim, Rows
-from gridshift_paper.protocol import TOPOLOGIES
 from gridshift_paper.selection import (
     TOLERANCE,
     by_seed,
@@ -247,15 +246,14 @@ def _trained_otherwise(frame: pd.DataFrame, other: pd.DataFrame, backbone: str) 
     """'5.71e-4 after 0.00250 (No Norm, base, paper 5.80e-4)', of seeds that both have."""
     told = []
     for name in [v for b, v in TRAINED_OTHERWISE if b == backbone]:
-        for topology in TOPOLOGIES:
+        for topology in ("base", "N-2"):
             found = errors(other, name, topology, backbone)
             before = errors(frame, name, topology, backbone).reindex(found.index).dropna()
             if len(before):
-                known = f", paper {real(paper_mae(backbone, name, topology))}"
-                told.append(
-                    f"{real(mean(found))} after {real(mean(before))} ({name}, "
-                    f"{OUTAGES.get(topology, topology)}{known if name in ROWS else ''})"
-                )
+                where = f"{name}, {OUTAGES.get(topology, topology)}"
+                if name in ROWS:
+                    where += f", paper {real(paper_mae(backbone, name, topology))}"
+                told.append(f"{real(mean(found))} after {real(mean(before))} ({where})")
     return told
 
 
