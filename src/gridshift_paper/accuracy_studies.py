@@ -11,7 +11,6 @@ from gridshift.adapt.context import Context, Predictor
 from gridshift.adapt.datasets import Dataset
 from gridshift.adapt.methods import METHODS
 from gridshift.adapt.surrogate import Surrogate, fit_output_transform
-from gridshift.learn.backbones.pfgnn import PfgnnConfig
 from gridshift.learn.moments import EPS
 from gridshift.learn.third_moment import SkewCorrected
 from gridshift.learn.whitening import fit_zca
@@ -176,11 +175,12 @@ LONGER = Study(
 )
 
 
-def measure_pfgnn_without_dropout(scale: Scale, grid: str, seed: int, **_: object) -> list[Record]:
-    """Rows of the graph network with ZCA, trained without dropout."""
-    config = replace(
-        base_config(scale, backbone="pfgnn", seed=seed), backbone=PfgnnConfig(dropout=0.0)
-    )
+def measure_pfgnn_without_dropout(
+    scale: Scale, grid: str, backbone: str, transform: str, seed: int
+) -> list[Record]:
+    """Rows of one of the paper's surrogates that was trained without dropout."""
+    config = base_config(scale, backbone=backbone, transform=transform, seed=seed)
+    config = replace(config, backbone=replace(config.backbone, dropout=0.0))
     return measure_surrogate(scale, trained(grid, config), seed)
 
 

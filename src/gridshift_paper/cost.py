@@ -12,7 +12,7 @@ import numpy as np
 from gridshift.study.text import real
 from gridshift_paper import cost_claims, cost_figures, cost_tables
 from gridshift_paper.artefacts import Artefact, Claim, Rows
-from gridshift_paper.cost_paper import PAPER_DEPLOYMENT, PAPER_ICW_V, PAPER_SCRATCH
+from gridshift_paper.cost_paper import BACKBONES, PAPER_DEPLOYMENT, PAPER_ICW_V, PAPER_SCRATCH
 from gridshift_paper.cost_points import (
     Point,
     closed_form,
@@ -61,7 +61,7 @@ def say_deployment(rows: Rows) -> Iterator[str]:
 def say_scratch(rows: Rows, target: str) -> Iterator[str]:
     """How scratch training ends, and when it passes ICW."""
     for num in contexts_of(rows, "case30"):
-        for backbone, label in (("mlp", "MLP"), ("pfgnn", "PFGNN")):
+        for backbone, label in BACKBONES.items():
             points = curve(
                 rows, "v", "case30", backbone, kind="scratch", target=target, num_context=num
             )
@@ -93,7 +93,7 @@ def _passes(points: list[Point], icw: Point, name: str) -> str:
 
 def say_fine_tuning(rows: Rows) -> Iterator[str]:
     """Whether ICW stays below every curve of fine-tuning on 30-bus N-2."""
-    for backbone, label in (("mlp", "MLP"), ("pfgnn", "PFGNN")):
+    for backbone, label in BACKBONES.items():
         for num in contexts_of(rows, "case30", backbone):
             yield from _say_curves(rows, "v", "case30", backbone, num, f"{label}, {num:,} rows")
 

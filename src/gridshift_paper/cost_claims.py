@@ -10,6 +10,7 @@ import numpy as np
 from gridshift.study.text import real
 from gridshift_paper.artefacts import Claim, Rows
 from gridshift_paper.cost_paper import (
+    BACKBONES,
     PAPER_300,
     PAPER_300_FROZEN,
     PAPER_BAND_COST,
@@ -32,7 +33,6 @@ from gridshift_paper.cost_points import (
 from gridshift_paper.cost_tables import BUDGET, TARGET_LABELS, band_ratios, deployment
 from gridshift_paper.selection import TOLERANCE, all_near, listed, near, reaches
 
-BACKBONES = {"mlp": "MLP", "pfgnn": "PFGNN"}
 NEAR_FLOOR = 1.5
 """Error over that of the best gradient steps up to which one is near the accuracy floor."""
 CLOSE_AT_ONCE = 3.0

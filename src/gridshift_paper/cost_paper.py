@@ -1,5 +1,9 @@
 """The paper's numbers on cost, typed from its source."""
 
+from gridshift_paper.protocol import BACKBONE_LABELS
+
+BACKBONES = {backbone: BACKBONE_LABELS[backbone] for backbone in ("mlp", "pfgnn")}
+"""Whose gradient steps the paper costs."""
 PAPER_DEPLOYMENT = {
     "case30": (38, 0.103, 0.000, 0.000, 3.500, 4.0, 137.0, 34.3),
     "case118": (166, 0.143, 0.001, 0.001, 3.072, 24.0, 534.0, 22.3),

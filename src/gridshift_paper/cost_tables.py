@@ -7,6 +7,7 @@ import pandas as pd
 
 from gridshift_paper.artefacts import Rows, Table, mean_and_spread
 from gridshift_paper.cost_paper import (
+    BACKBONES,
     PAPER_300,
     PAPER_300_FROZEN,
     PAPER_BAND_MARGIN,
@@ -100,7 +101,7 @@ def scratch_tables(target: str) -> Callable[[Rows], list[Table]]:
         return [
             _scratch_table(rows, target, num, backbone, points)
             for num in contexts_of(rows, "case30")
-            for backbone in BACKBONE_LABELS
+            for backbone in BACKBONES
             if (
                 points := curve(
                     rows, "v", "case30", backbone, kind="scratch", target=target, num_context=num
@@ -111,22 +112,19 @@ def scratch_tables(target: str) -> Callable[[Rows], list[Table]]:
     return tables
 
 
-BACKBONE_LABELS = {"mlp": "MLP", "pfgnn": "PFGNN"}
-
-
 def _scratch_table(
     rows: Rows, target: str, num: int, backbone: str, points: Sequence[Point]
 ) -> Table:
     icw = closed_form(rows, "v", "icw", "case30", num, backbone)
     paper_icw = PAPER_ICW_COST.get((backbone, num)), PAPER_ICW_V[backbone]
     lines: list[Sequence[object]] = [("ICW", icw.cost_s, mean_and_spread(icw.errors), *paper_icw)]
-    place = list(BACKBONE_LABELS).index(backbone)
+    place = list(BACKBONES).index(backbone)
     for point in points:
         paper = PAPER_SCRATCH.get((target, num), {}).get(point.num_steps, (None,) * 4)
         ours = f"{point.num_steps:,}", point.cost_s, mean_and_spread(point.errors)
         lines.append((*ours, paper[place], paper[place + 2]))
     return Table(
-        title=f"{BACKBONE_LABELS[backbone]}, {num:,} context rows, {TARGET_LABELS[target]}: "
+        title=f"{BACKBONES[backbone]}, {num:,} context rows, {TARGET_LABELS[target]}: "
         "seconds and |V| error",
         columns=("steps", ">s", ">|V|", ">paper s", ">paper |V|"),
         rows=lines,
@@ -151,7 +149,7 @@ def fine_tuning_tables(rows: Rows) -> list[Table]:
     """Fine-tuning on 30-bus N-2, by backbone and context, with the paper's targets and ours."""
     return [
         table
-        for backbone, label in (("mlp", "MLP"), ("pfgnn", "PFGNN"))
+        for backbone, label in BACKBONES.items()
         for num in contexts_of(rows, "case30", backbone)
         for table in _curve_table(
             rows, "v", "case30", num, f"{label}, {num:,} context rows, 30-bus N-2, |V| error",

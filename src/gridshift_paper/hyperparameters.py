@@ -9,10 +9,9 @@ import numpy as np
 from gridshift.adapt.layout import Layout
 from gridshift.adapt.surrogate import build_backbone
 from gridshift_paper.artefacts import Artefact, Claim, Table
-from gridshift_paper.protocol import GRIDS, SCALES, base_config, network_of
+from gridshift_paper.protocol import BACKBONE_LABELS, GRIDS, SCALES, base_config, network_of
 
 FULL = SCALES["full"]
-BACKBONES = {"mlp": "MLP", "transformer": "Transformer", "pfgnn": "PFGNN"}
 PAPER_ARCHITECTURE = {
     "width": {"mlp": 256, "transformer": 128, "pfgnn": 129},
     "layers": {"mlp": 2, "transformer": 2, "pfgnn": 4},
@@ -57,7 +56,7 @@ def _architecture() -> Table:
     cells = []
     for name, theirs in PAPER_ARCHITECTURE.items():
         row: list[object] = [name]
-        for backbone in BACKBONES:
+        for backbone in BACKBONE_LABELS:
             config = base_config(FULL, backbone=backbone).backbone
             known = {field.name for field in fields(config)}
             ours = [getattr(config, f) for f in FIELDS[name] if f in known]
@@ -65,7 +64,7 @@ def _architecture() -> Table:
         cells.append(tuple(row))
     for grid in GRIDS.values():
         row = [f"parameters, {grid.name}"]
-        for backbone in BACKBONES:
+        for backbone in BACKBONE_LABELS:
             theirs = PAPER_PARAMETERS[backbone] if grid.name == "case30" else None
             row += [num_parameters(backbone, grid.name), theirs]
         cells.append(tuple(row))
@@ -83,7 +82,7 @@ def _architecture() -> Table:
 def _training() -> Table:
     cells = [
         (f"steps, {label}", base_config(FULL, backbone=backbone).training.num_steps, PAPER_STEPS)
-        for backbone, label in BACKBONES.items()
+        for backbone, label in BACKBONE_LABELS.items()
     ]
     training = base_config(FULL).training
     cells += [(name, getattr(training, name), theirs) for name, theirs in PAPER_TRAINING.items()]
@@ -98,14 +97,14 @@ def _training() -> Table:
 
 def _comments() -> Iterator[str | Claim]:
     layout = Layout.of(network_of("case30"))
-    numbers = {b: num_parameters(b, "case30") for b in BACKBONES}
+    numbers = {b: num_parameters(b, "case30") for b in BACKBONE_LABELS}
     yield Claim(
         says="the MLP, Transformer and PFGNN have about 100k, 292k and 355k parameters",
         holds=all(abs(n / PAPER_PARAMETERS[b] - 1) <= ROUNDED for b, n in numbers.items()),
         ours=f"built as the appendix says they have {', '.join(f'{n:,}' for n in numbers.values())}"
         " on case30.",
     )
-    for backbone, label in BACKBONES.items():
+    for backbone, label in BACKBONE_LABELS.items():
         ours, theirs = num_parameters(backbone, "case30"), PAPER_PARAMETERS[backbone]
         off = ours / theirs - 1
         told = f"{label}: {ours:,} parameters, the paper about {theirs:,} ({off:+.1%})"

@@ -29,6 +29,10 @@ TOPOLOGIES = ("base", "N-1", "N-2")
 """What most tables measure on."""
 
 
+BACKBONE_LABELS = {"mlp": "MLP", "transformer": "Transformer", "pfgnn": "PFGNN"}
+"""As the paper writes them."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class PaperGrid:
     """One of the paper's networks and its standard outages (docs/conventions.md)."""

@@ -1,11 +1,11 @@
 """Table II: three backbones, seven ways to normalise the outputs, three topologies."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
 from gridshift_paper.artefacts import Rows, Table, mean_and_spread
-from gridshift_paper.protocol import TOPOLOGIES
+from gridshift_paper.protocol import BACKBONE_LABELS, TOPOLOGIES
 from gridshift_paper.selection import by_seed, listed, mean, num_seeds, picked
 
 ROWS = {
@@ -23,15 +23,14 @@ INTACT_GRAPH = {
     "ICW, intact graph": ("zca", "ctx-intact"),
 }
 """Ours: the graph network keeps the graph that it was trained on."""
-TRAINED_OTHERWISE = (
-    ("transformer", "No Norm"),
-    ("pfgnn", "ZCA Frozen"), ("pfgnn", "ICW"), ("pfgnn", "ICW, intact graph"),
-)  # fmt: skip
-"""Backbone and variant of what was trained longer, or without dropout, too."""
+TRAINED_OTHERWISE = {
+    "transformer": ("No Norm",),
+    "pfgnn": ("ZCA Frozen", "ICW", "ICW, intact graph"),
+}
+"""Backbone to variants of what was trained longer, or without dropout, too."""
 FROZEN = tuple(name for name, (_, statistics) in ROWS.items() if statistics == "frozen")
 ADAPTED = tuple(name for name in ROWS if name not in FROZEN)
 REFERENCE_ROWS = {"mean of the context": "context-mean", "ICW, perfect surrogate": "zca"}
-BACKBONE_LABELS = {"mlp": "MLP", "transformer": "Transformer", "pfgnn": "PFGNN"}
 TOPOLOGY_LABELS = {"base": "base", "N-2": "N-2 Most", "N-1": "N-1 Most"}
 
 PAPER_TABLE_2 = {
@@ -99,24 +98,14 @@ def tables(rows: Rows) -> Sequence[Table]:
 
 
 def _accuracy_table(rows: Rows, topology: str) -> Table:
-    variants, longer = rows["variants"], rows["longer"]
-    cells = []
+    variants, longer, no_dropout = (rows[n] for n in ("variants", "longer", "pfgnn-no-dropout"))
+    cells: list[Sequence[object]] = []
     for backbone in measured(variants):
-        for variant in ROWS:
-            ours = errors(variants, variant, topology, backbone)
-            theirs = paper_mae(backbone, variant, topology)
-            label = BACKBONE_LABELS[backbone]
-            cells.append((label, variant, mean_and_spread(ours), theirs, mean(ours) / theirs))
-        for variant in INTACT_GRAPH if backbone == "pfgnn" else ():
-            ours = errors(variants, variant, topology, backbone)
-            cells.append((BACKBONE_LABELS[backbone], variant, mean_and_spread(ours), None, None))
-    for mark, frame in (("*", longer), ("°", rows["pfgnn-no-dropout"])):
-        for backbone, variant in TRAINED_OTHERWISE:
-            ours, label = errors(frame, variant, topology, backbone), BACKBONE_LABELS[backbone]
-            theirs = PAPER_TABLE_2[backbone].get(variant) and paper_mae(backbone, variant, topology)
-            if len(ours):
-                ratio = mean(ours) / theirs if theirs else None
-                cells.append((f"{label}{mark}", variant, mean_and_spread(ours), theirs, ratio))
+        names = (*ROWS, *(INTACT_GRAPH if backbone == "pfgnn" else ()))
+        cells += _cells(variants, topology, backbone, names)
+    for mark, frame in (("*", longer), ("°", no_dropout)):
+        for backbone in measured(frame):
+            cells += _cells(frame, topology, backbone, TRAINED_OTHERWISE[backbone], mark)
     for label, name in REFERENCE_ROWS.items():
         ours = reference(rows["references"], name, topology)
         cells.append(("–", label, mean_and_spread(ours), None, None))
@@ -127,8 +116,20 @@ def _accuracy_table(rows: Rows, topology: str) -> Table:
         note=f"{_num_context(variants)} context rows, {num_seeds(variants)} seeds. MAE over all "
         "outputs, p.u. and radians mixed. Perfect surrogate: ICW around exact solutions of the "
         f"intact grid. Trained for {_steps(variants)} steps (paper 40,000){_as_long(longer)}"
-        f"{'; with a circle without dropout, one seed' if len(rows['pfgnn-no-dropout']) else ''}.",
+        f"{'; with a circle without dropout, one seed' if len(no_dropout) else ''}.",
     )
+
+
+def _cells(
+    frame: pd.DataFrame, topology: str, backbone: str, variants: Sequence[str], mark: str = ""
+) -> Iterator[Sequence[object]]:
+    """Lines of some variants of one backbone; those that are ours have no number of the paper."""
+    for variant in variants:
+        ours = errors(frame, variant, topology, backbone)
+        theirs = paper_mae(backbone, variant, topology) if variant in ROWS else None
+        ratio = mean(ours) / theirs if theirs else None
+        label = BACKBONE_LABELS[backbone] + mark
+        yield label, variant, mean_and_spread(ours), theirs, ratio
 
 
 def reference(

@@ -6,6 +6,7 @@ import pandas as pd
 
 from gridshift.study.text import real
 from gridshift_paper.artefacts import Claim, Rows
+from gridshift_paper.protocol import BACKBONE_LABELS
 from gridshift_paper.selection import (
     TOLERANCE,
     by_seed,
@@ -18,7 +19,6 @@ from gridshift_paper.selection import (
 )
 from gridshift_paper.table_2 import (
     ADAPTED,
-    BACKBONE_LABELS,
     FROZEN,
     ROWS,
     TRAINED_OTHERWISE,
@@ -245,7 +245,7 @@ def _on_training(
 def _trained_otherwise(frame: pd.DataFrame, other: pd.DataFrame, backbone: str) -> list[str]:
     """'5.71e-4 after 0.00250 (No Norm, base, paper 5.80e-4)', of seeds that both have."""
     told = []
-    for name in [v for b, v in TRAINED_OTHERWISE if b == backbone]:
+    for name in TRAINED_OTHERWISE.get(backbone, ()):
         for topology in ("base", "N-2"):
             found = errors(other, name, topology, backbone)
             before = errors(frame, name, topology, backbone).reindex(found.index).dropna()

@@ -194,10 +194,7 @@ def train(
     plane = plane_of(config.transform, network)
     remainder = data.y if plane is None else data.y - plane.predict(data.x)
     transform = fit_output_transform(config.transform, remainder, config.eps)
-    seed = int(_stream(network, "weights", config).integers(2**31))
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        backbone = build_backbone(config, network, data.layout, mean, scale)
+    backbone, seed = random_backbone(config, network, data.layout, mean, scale)
     losses: list[float] = []
 
     def watch(step: int, num_steps: int, loss: float) -> None:
@@ -238,14 +235,33 @@ def train(
         record=record,
         plane=plane,
     )
-    fresh = validation_rows(network, config, **solver)
+    return validated(surrogate, network, **solver)
+
+
+def validated(surrogate: Surrogate, network: Network, **solver: Any) -> Surrogate:
+    """The surrogate with its error on fresh rows of the topology in its record.
+
+    Raises:
+        GridshiftError: the training diverged.
+    """
+    fresh = validation_rows(network, surrogate.config, **solver)
     mae = float(np.abs(surrogate.predict(fresh.x) - fresh.y).mean())
     if not np.isfinite(mae):
         raise GridshiftError(
             f"training for {network.name} diverged at learning rate "
-            f"{config.training.learning_rate:g}; take a smaller one"
+            f"{surrogate.config.training.learning_rate:g}; take a smaller one"
         )
-    return replace(surrogate, record=record | {"mae": mae})
+    return replace(surrogate, record=surrogate.record | {"mae": mae})
+
+
+def random_backbone(
+    config: SurrogateConfig, network: Network, layout: Layout, input_mean: Real, input_scale: Real
+) -> tuple[nn.Module, int]:
+    """The backbone with the weights of the configuration's seed, and the seed of its training."""
+    seed = int(_stream(network, "weights", config).integers(2**31))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return build_backbone(config, network, layout, input_mean, input_scale), seed
 
 
 def build_backbone(

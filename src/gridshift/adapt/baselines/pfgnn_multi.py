@@ -26,14 +26,13 @@ from gridshift.adapt.graph import graph_of
 from gridshift.adapt.moment_methods import adapt_frozen
 from gridshift.adapt.surrogate import (
     Surrogate,
-    build_backbone,
     fit_output_transform,
-    validation_rows,
+    random_backbone,
+    validated,
 )
 from gridshift.adapt.surrogate_config import SurrogateConfig
 from gridshift.arrays import Real
 from gridshift.grid.network import Network
-from gridshift.grid.scenarios import stream
 from gridshift.learn import training
 from gridshift.learn.backbones.pfgnn import Pfgnn, PfgnnConfig, PfgnnOnSeveral
 from gridshift.learn.folding import input_scaling
@@ -96,10 +95,7 @@ def _train(
 ) -> Surrogate:
     mean, scale = input_scaling(rows.x)
     transform = fit_output_transform(config.transform, rows.y, config.eps)
-    seed = int(stream(root.name, "weights", seed=config.seed).integers(2**31))
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        backbone = build_backbone(config, root, rows.layout, mean, scale)
+    backbone, seed = random_backbone(config, root, rows.layout, mean, scale)
     assert isinstance(backbone, Pfgnn)
     graphs = [graph_of(network, rows.layout, mean, scale) for network in rows.networks]
     x, z = batches(
@@ -116,7 +112,6 @@ def _train(
         checkpoint=checkpoint,
     )
     assert isinstance(trained, PfgnnOnSeveral)
-    record = rows.record() | {"train_s": time.perf_counter() - began, "outaged": []}
     surrogate = Surrogate(
         grid=root.name,
         grid_digest=root.digest,
@@ -126,8 +121,6 @@ def _train(
         input_scale=scale,
         backbone=Pfgnn(trained.nodes, graphs[0]).eval(),
         transform=transform,
-        record=record,
+        record=rows.record() | {"train_s": time.perf_counter() - began, "outaged": []},
     )
-    fresh = validation_rows(root, config)
-    mae = float(np.abs(surrogate.predict(fresh.x) - fresh.y).mean())
-    return replace(surrogate, record=record | {"mae": mae})
+    return validated(surrogate, root)
