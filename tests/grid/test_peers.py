@@ -1,10 +1,13 @@
 """Other programs find the same solutions: voltages, and which rows have one."""
 
 import numpy as np
+import pandapower as pp
 import pytest
 
 from gridshift.bench.case import Case
 from gridshift.bench.peers import PEERS
+from gridshift.grid.powerflow import nominal, solve
+from gridshift.grid.readers.pandapower_network import network_from_pandapower
 from gridshift.grid.scenarios import sample_loads
 from tests.reference.newton import off_balance
 
@@ -97,3 +100,30 @@ def test_who_cannot_solve_a_grid_says_why(tmp_path):
     assert reasons["gridshift, Newton only"] == ""
     assert "pandapower networks" in reasons["lightsim2grid, default"]
     assert "PV" in reasons["power-grid-model"]
+
+
+def feeder(sn_mva):
+    """Ten kilowatts at each of five houses along a cable, behind a transformer of 250 kVA."""
+    net = pp.create_empty_network(sn_mva=sn_mva)
+    supply, last = pp.create_bus(net, 20.0), pp.create_bus(net, 0.4)
+    pp.create_ext_grid(net, supply)
+    pp.create_transformer(net, supply, last, "0.25 MVA 20/0.4 kV")
+    for _ in range(5):
+        house = pp.create_bus(net, 0.4)
+        pp.create_line(net, last, house, 0.1, "NAYY 4x150 SE")
+        pp.create_load(net, house, 0.01, 0.002)
+        last = house
+    return net
+
+
+@pytest.mark.parametrize("sn_mva", [1e-3, 1.0, 100.0, 1e4, 1e6])
+def test_the_base_power_of_a_file_changes_no_voltage(sn_mva):
+    reference = feeder(1.0)
+    pp.runpp(reference, tolerance_mva=1e-12)
+    table = reference.res_bus
+    expected = table.vm_pu.to_numpy() * np.exp(1j * np.deg2rad(table.va_degree.to_numpy()))
+    network = network_from_pandapower(feeder(sn_mva), name="feeder", origin="made in a test")
+    rows = sample_loads(network, np.random.default_rng(0), 50, regime="fixed")
+    solution = solve(network, rows).require_converged()
+    assert (solution.mismatch * network.base_mva).max() <= 1e-9  # 0.1 MVA times 1e-8: 1 mW
+    assert np.abs(nominal(network).voltage[0] - expected).max() < 1e-9

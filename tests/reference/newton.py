@@ -38,39 +38,37 @@ def off_balance(network, v, load_power) -> float:
     return max([*p, *q, 0.0])
 
 
+def balance_and_jacobian(y, power, angle, size, free, pq):
+    """Mismatch of [P at `free`, Q at `pq`] and its derivative by [angle there, magnitude there]."""
+    v = size * np.exp(1j * angle)
+    current = y @ v
+    off = v * current.conj() - power
+    by_angle = 1j * (np.diag(v * current.conj()) - v[:, None] * (y * v).conj())
+    by_size = v[:, None] * (y * (v / size)).conj() + np.diag(current.conj() * v / size)
+    j = np.block(
+        [
+            [by_angle[np.ix_(free, free)].real, by_size[np.ix_(free, pq)].real],
+            [by_angle[np.ix_(pq, free)].imag, by_size[np.ix_(pq, pq)].imag],
+        ]
+    )
+    return np.concatenate([off[free].real, off[pq].imag]), j
+
+
 def dense_newton(network, start, load_power, *, tol=1e-10, max_steps=20):
     """(voltage, converged)."""
     y, s = bus_matrix(network), bus_power(network, load_power)
-    ns = np.flatnonzero(network.bus_kind != 3)
-    pq = np.flatnonzero(network.bus_kind == 1)
-    angle, magnitude = np.angle(start), np.abs(start)
+    free, pq = np.flatnonzero(network.bus_kind != 3), np.flatnonzero(network.bus_kind == 1)
+    angle, size = np.angle(start), np.abs(start)
     for _ in range(max_steps + 1):
-        v = magnitude * np.exp(1j * angle)
-        d = v * (y @ v).conj() - s
-        f = np.concatenate([d[ns].real, d[pq].imag])
+        f, j = balance_and_jacobian(y, s, angle, size, free, pq)
         if np.abs(f).max(initial=0.0) <= tol:
-            return v, True
+            return size * np.exp(1j * angle), True
         if not np.isfinite(f).all():
             break
-        b = len(v)
-        by_angle, by_magnitude = np.zeros((b, b), complex), np.zeros((b, b), complex)
-        for i in range(b):
-            for k in range(b):
-                flow = v[i] * (y[i, k] * v[k]).conjugate()
-                by_angle[i, k] += -1j * flow
-                by_angle[i, i] += 1j * flow
-                by_magnitude[i, k] += flow / magnitude[k]
-                by_magnitude[i, i] += flow / magnitude[i]
-        j = np.block(
-            [
-                [by_angle[np.ix_(ns, ns)].real, by_magnitude[np.ix_(ns, pq)].real],
-                [by_angle[np.ix_(pq, ns)].imag, by_magnitude[np.ix_(pq, pq)].imag],
-            ]
-        )
         try:
             step = np.linalg.solve(j, f)
         except np.linalg.LinAlgError:
             break
-        angle[ns] -= step[: len(ns)]
-        magnitude[pq] -= step[len(ns) :]
-    return v, False
+        angle[free] -= step[: len(free)]
+        size[pq] -= step[len(free) :]
+    return size * np.exp(1j * angle), False

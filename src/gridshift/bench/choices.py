@@ -48,7 +48,7 @@ def undo_choices(
             usual_step = engine_module.ACCELERATE_FROM
             engine_module.ACCELERATE_FROM = accelerate_from
             try:
-                return engine.solve(topology, *demands, tol=tol, max_steps=MAX_STEPS)
+                return engine.solve(topology, *demands, tol=tol / engine.unit, max_steps=MAX_STEPS)
             finally:
                 engine_module.ACCELERATE_FROM = usual_step
 

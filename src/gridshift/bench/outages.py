@@ -136,10 +136,11 @@ def n_minus_one(
     every = connected_branches(network)
     branches = every if most is None else every[:: -(-len(every) // most)]
     removed = [(b,) for b in branches]
+    share = tol / case.network.tolerance_base
     with pinned():
-        ours = engine.nominal(removed, tol=tol, max_steps=MAX_STEPS)
+        ours, _ = engine.nominal(removed, tol=share, max_steps=MAX_STEPS)
         runs: dict[str, Callable[[], object]] = {
-            "gridshift": lambda: engine.nominal(removed, tol=tol, max_steps=MAX_STEPS)
+            "gridshift": lambda: engine.nominal(removed, tol=share, max_steps=MAX_STEPS)
         }
         solved, apart = {}, 0.0
         for mode in LIGHTSIM_MODES if not case.why_not_pandapower else ():

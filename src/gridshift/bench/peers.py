@@ -6,7 +6,6 @@ once per batch in its own form (its model, MW instead of per unit) is made befor
 """
 
 import copy
-from dataclasses import replace
 
 import numpy as np
 
@@ -30,7 +29,8 @@ class Gridshift(Peer):
         topology_of(network)
 
         def run() -> Solved:
-            found = solve(network, injections, tol=tol, max_iterations=MAX_STEPS)
+            share = tol / network.tolerance_base
+            found = solve(network, injections, tol=share, max_iterations=MAX_STEPS)
             return Solved(found.voltage, found.solved, found.iterations)
 
         return run
@@ -42,13 +42,14 @@ class GridshiftNewton(Peer):
     name = "gridshift, Newton only"
 
     def prepare(self, case: Case, load_p: Real, load_q: Real, tol: float) -> Run:
-        engine = Engine.of(case.network)
-        # An untrusted topology is one whose factors the engine makes anew in every step.
-        topology = replace(topology_of(case.network), growth=np.inf)
+        engine, start = Engine.of(case.network), topology_of(case.network).point.voltage[None]
 
         def run() -> Solved:
-            rows = engine.solve(topology, load_p, load_q, tol=tol, max_steps=MAX_STEPS)
-            return Solved(rows.voltage.view(np.complex128), rows.worst <= tol, rows.steps)
+            found = engine.states(
+                [()], power=engine.injected(load_p, load_q), start=start, tol=tol,
+                renewals=MAX_STEPS, max_steps=MAX_STEPS,
+            )  # fmt: skip
+            return Solved(found.voltage.view(np.complex128), found.worst <= tol, found.steps)
 
         return run
 

@@ -12,7 +12,7 @@ from gridshift.bench.clock import fastest
 from gridshift.bench.peer import MAX_STEPS
 from gridshift.grid.engine import ACCELERATE_FROM, Engine, Rows, Topology
 from gridshift.grid.kernels.chord import first_residual, gather, remember, scatter
-from gridshift.grid.kernels.flows import lowest
+from gridshift.grid.kernels.flows import retained
 from gridshift.grid.kernels.lanes import load, store, width
 from gridshift.grid.kernels.steps import compiled, mismatch, substitute, turn
 from gridshift.grid.scenarios import Injections
@@ -60,7 +60,7 @@ def chord_phases(engine: Engine, topology: Topology, load_p: Real, load_q: Real)
         "accelerate": partial(accelerations, lanes, solving, p, work),
         "turn": partial(turns, lanes, solving, p, engine.set_point, work),
         "mismatch": partial(mismatches, lanes, solving, p, plan.num_pv, point.admittance, work),
-        "scatter": partial(scatters, lanes, p, work, out, rows),
+        "scatter": partial(scatters, lanes, p, topology.point.voltage, work, out, rows),
     }  # fmt: skip
     times = {}
     for name, run in runs.items():
@@ -87,10 +87,15 @@ def share_of_phases(
     steps leave over are 'Newton', timed as the difference that they make.
     """
 
-    def solve_all(max_newton_steps: int = MAX_STEPS) -> Rows:
-        return engine.solve(topology, rows.load_p, rows.load_q, tol=tol, max_steps=max_newton_steps)
+    demands, share = (rows.load_p, rows.load_q), tol / engine.unit
 
-    chord = solve_all(0)
+    def solve_all() -> Rows:
+        return engine.solve(topology, *demands, tol=share, max_steps=MAX_STEPS)
+
+    def chord_alone() -> Rows:
+        return engine.chord_rows(topology, *demands, tol=share)
+
+    chord = chord_alone()
     w = engine.lanes.width
     slowest = np.array([chord.steps[k : k + w].max() for k in range(0, len(chord.steps), w)])
     calls = {
@@ -102,7 +107,7 @@ def share_of_phases(
         "scatter": len(slowest),
     }
     whole = fastest(solve_all, repeats=9)
-    without_newton = fastest(lambda: solve_all(0), repeats=9)
+    without_newton = fastest(chord_alone, repeats=9)
     seconds = {phase.name: phase.ns * w * 1e-9 * calls[phase.name] for phase in phases}
     left = int((~(chord.worst <= tol)).sum())
     seconds["newton"] = whole - without_newton if left else 0.0
@@ -197,7 +202,7 @@ def mismatches(lanes, solving, p, num_pv, admittance, work, times):
 
 
 @compiled
-def scatters(lanes, p, work, out, rows, times):
+def scatters(lanes, p, nominal, work, out, rows, times):
     for _ in range(times):
-        lowest(lanes, p, work.voltage, work.worst)
+        retained(lanes, p, nominal, work.voltage, work.worst)
         scatter(lanes, work.voltage, out, 0, rows)

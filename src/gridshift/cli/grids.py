@@ -223,6 +223,7 @@ def usable(network: "Network", outage: str) -> "Assessment":
         "num_rows": "scenarios",
         "status": "number of rows per status, for instance `solved`",
         "worst_mismatch": "largest power mismatch of a solved row, p.u.",
+        "worst_mismatch_mva": "the same in MW or Mvar",
         "warm_up_s": "time for the nominal point and two rows beforehand, s, compiling included",
         "compile_s": "time in which kernels compiled, s: 0 from the second run on a machine on",
         "wall_s": "time for all rows, s; reading the grid and the warm-up are not in it",
@@ -275,7 +276,9 @@ def solve(
     worst = solution.mismatch[solved].max() if solved.any() else None
     payload = {
         "grid": network.name, "outage": text, "num_rows": scenarios, "status": solution.counts(),
-        "worst_mismatch": worst, "warm_up_s": nominal_s + warmed_up - began,
+        "worst_mismatch": worst,
+        "worst_mismatch_mva": None if worst is None else worst * network.base_mva,
+        "warm_up_s": nominal_s + warmed_up - began,
         "compile_s": compiler.seconds - compiled, "wall_s": wall_s,
         "us_per_row": wall_s / scenarios * 1e6, "threads": threads,
     }  # fmt: skip
@@ -284,7 +287,7 @@ def solve(
         compile_s = payload["compile_s"]
         rows = [
             *((f"rows {name.replace('_', ' ')}", num) for name, num in payload["status"].items()),
-            ("worst mismatch (p.u.)", worst),
+            ("worst mismatch (MVA)", payload["worst_mismatch_mva"]),
             (f"time on {threads} threads (s)", wall_s),
             ("time per row (µs)", payload["us_per_row"]),
             ("warm-up before (s)", payload["warm_up_s"]),

@@ -14,14 +14,14 @@ import numpy as np
 
 from gridshift.arrays import Bool, Complex, Int, Real
 from gridshift.errors import GridshiftError
-from gridshift.grid.engine import ACCELERATE_FROM, CHORD_STEPS, Engine, Topology
+from gridshift.grid.engine import ACCELERATE_FROM, CHORD_STEPS, RETAINED, Engine, Topology
 from gridshift.grid.kernels.certify import chord_from
 from gridshift.grid.network import Network
 from gridshift.grid.powerflow import (
-    IMPLAUSIBLE_BELOW,
     RowStatus,
     all_demands,
     all_islanded,
+    check_tolerance,
     solve,
     topology_of,
 )
@@ -126,8 +126,8 @@ class _Rows(NamedTuple):
     norm: Real
     worst: Real
     steps: Int
-    lowest: Real
-    """Smallest squared magnitude at PQ buses of the state returned."""
+    retained: Real
+    """Smallest squared magnitude at PQ buses, as a share of the nominal point's."""
     voltage: Real
     """(R, 2 B) or empty."""
 
@@ -163,7 +163,7 @@ def repair(
         network: the topology.
         injections: demands, R rows.
         state: where each row starts.
-        tol: largest mismatch of a returned row, p.u.
+        tol: largest mismatch of a returned row, as a multiple of `Network.tolerance_base`.
         worst: share of the rows, those furthest from balance, that are corrected to 1e-8 even if
             they are within `tol`.
         threads: worker threads; results don't depend on it.
@@ -173,11 +173,10 @@ def repair(
         GridshiftError: a tolerance that isn't positive, a share outside 0 to 1, or another number
             of states than of loads.
     """
-    if not (np.isfinite(tol) and tol > 0) or not 0 <= worst <= 1:
-        raise GridshiftError(
-            f"tolerance {tol} and share {worst}; give a positive number, for instance 1e-6, and a "
-            "share from 0 to 1"
-        )
+    check_tolerance(tol)
+    if not 0 <= worst <= 1:
+        raise GridshiftError(f"share of rows {worst}; give a number from 0 to 1")
+    unit = network.tolerance_base
     load_p, load_q = _fitting(network, injections, state)
     rows, began = len(load_p), time.perf_counter()
     cut = all_islanded(network, rows)
@@ -192,8 +191,9 @@ def repair(
     given_rows = _Given(network, topology, state, load_p, load_q, threads)
     seen = given_rows.chord_from(slice(None), 0.0, 0, parts)
     given = Balance(worst=seen.given, bus=seen.bus, norm=seen.norm)
-    off = _to_correct(seen.given, tol, worst)
-    off |= ~(seen.lowest >= IMPLAUSIBLE_BELOW**2)  # a low-voltage root is balanced as well
+    off = _to_correct(seen.given, tol * unit, worst)
+    # a low-voltage root is balanced as well; without a nominal point nobody can tell
+    off |= ~(seen.retained >= RETAINED**2) if topology.solved() else True
     checked = time.perf_counter()
 
     mismatch, target = seen.given.copy(), min(tol, EXACT) if worst else tol
@@ -201,7 +201,7 @@ def repair(
     if topology.solved(target) and topology.trusted:
         for start in range(0, rows, BLOCK):
             block = slice(start, min(start + BLOCK, rows))
-            good = given_rows.repair(block, off[block], target, parts, mismatch, not worst)
+            good = given_rows.repair(block, off[block], target * unit, parts, mismatch, not worst)
             origin[block][good] = Origin.REPAIRED
             off[block][good] = False
     left, voltage = np.flatnonzero(off), parts.view(np.complex128)
@@ -267,13 +267,13 @@ class _Given(NamedTuple):
             return off
         if in_place and 4 * number >= len(off):
             out = self.chord_from(block, tol, CHORD_STEPS, voltage[block])
-            good = off & (out.worst <= tol) & (out.lowest >= IMPLAUSIBLE_BELOW**2)
+            good = off & (out.worst <= tol) & (out.retained >= RETAINED**2)
             mismatch[block][good] = out.worst[good]
             return good
         which = block.start + np.flatnonzero(off)
         moved = np.empty((number, voltage.shape[1]))
         out = self.chord_from(which, tol, CHORD_STEPS, moved)
-        right = (out.worst <= tol) & (out.lowest >= IMPLAUSIBLE_BELOW**2)
+        right = (out.worst <= tol) & (out.retained >= RETAINED**2)
         voltage[which[right]], mismatch[which[right]] = moved[right], out.worst[right]
         good = np.zeros_like(off)
         good[off] = right

@@ -4,8 +4,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import splu
 
-from gridshift.arrays import Complex, Real
-from gridshift.grid.network import Network
+from gridshift.arrays import Complex, Int, Real
+from gridshift.grid.network import BusKind, Network
 
 
 def specified_mismatch(network: Network, voltage: Complex, load_power: Complex) -> Complex:
@@ -50,23 +50,36 @@ def jacobian(network: Network, voltage: Complex) -> sp.csc_array:
     )
 
 
-def no_load_start(network: Network) -> Complex:
-    """(B,) set-points (or 1) at the angles that the grid has without any load.
+def no_load_start(
+    admittance: sp.csr_array, kind: Int, set_point: Real, v_start: Complex
+) -> Complex:
+    """(B,) voltages without load and generation but for what PV buses need to keep their magnitude.
 
-    A start that knows of phase shifters and vector groups, which a flat one does not.
+    A start that knows of phase shifters, vector groups and line charging, which a flat one does
+    not: first the angles of the grid without any current into PV and PQ buses, then, with the
+    magnitudes of the PV buses set, the voltages of the PQ buses. The source's start where that has
+    no solution.
+
+    Args:
+        admittance: (B, B)
+        kind: (B,) values of `BusKind`.
+        set_point: (B,) magnitudes at PV buses.
+        v_start: (B,) the source's start.
     """
-    fixed, free = network.slack, np.concatenate([network.pv, network.pq])
-    y = network.admittance
-    with np.errstate(all="ignore"):
-        try:
-            drawn = y[free][:, fixed] @ network.v_start[fixed]
-            turned = splu(sp.csc_array(y[free][:, free])).solve(-drawn)
-        except RuntimeError:
-            return network.v_start
-    start = network.v_start.copy()
-    magnitude = np.nan_to_num(network.bus_v_set[free], nan=1.0)
-    start[free] = magnitude * np.exp(1j * np.angle(turned))
-    return start
+    start = v_start.copy()
+    steps = ((kind != BusKind.SLACK, False), (kind == BusKind.PQ, True))
+    for free, whole in steps:
+        fixed = ~free
+        with np.errstate(all="ignore"):
+            try:
+                drawn = admittance[free][:, fixed] @ start[fixed]
+                found = splu(sp.csc_array(admittance[free][:, free])).solve(-drawn)
+            except RuntimeError:
+                return v_start
+        start[free] = found if whole else np.exp(1j * np.angle(found))
+        pv = kind == BusKind.PV
+        start[pv] *= set_point[pv] / np.abs(start[pv])
+    return start if np.isfinite(start).all() else v_start
 
 
 def branch_currents(network: Network, voltage: Complex) -> tuple[Complex, Complex]:

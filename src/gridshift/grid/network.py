@@ -139,15 +139,8 @@ class Network:
     @cached_property
     def admittance(self) -> sp.csr_array:
         """(B, B) bus admittance matrix. The pattern covers all branches, in service or not."""
-        on = self.branch_in_service[:, None]
-        values = np.where(on, self.branch_y, 0)
-        f, t, b = self.branch_from, self.branch_to, np.arange(self.num_buses)
-        rows = np.concatenate([f, f, t, t, b])
-        cols = np.concatenate([f, t, f, t, b])
-        data = np.concatenate(
-            [values[:, 0], values[:, 1], values[:, 2], values[:, 3], self.bus_shunt]
-        )
-        return sp.csr_array((data, (rows, cols)), shape=(self.num_buses, self.num_buses))
+        y = np.where(self.branch_in_service[:, None], self.branch_y, 0)
+        return bus_admittance(self.branch_from, self.branch_to, y, self.bus_shunt)
 
     @cached_property
     def scheduled(self) -> Complex:
@@ -205,6 +198,18 @@ class Network:
         return np.flatnonzero(~np.isin(island, island[self.slack]))
 
     @cached_property
+    def tolerance_base(self) -> float:
+        """Power, p.u., that tolerances are multiples of; the same in MVA on whatever base.
+
+        The nominal apparent power of all loads, generators and fixed injections together, rounded
+        up to a power of ten MVA, and at most 100 MVA: there a tolerance of 1e-8 is 1 W.
+        """
+        power = np.abs(self.load_power).sum() + np.abs(self.bus_fixed).sum()
+        mva = float(power + np.abs(self.gen_p).sum()) * self.base_mva
+        size = 10.0 ** np.ceil(np.log10(mva)) if np.isfinite(mva) and mva > 0 else 1.0
+        return float(np.clip(size, 1e-9, 100.0) / self.base_mva)
+
+    @cached_property
     def digest(self) -> str:
         """Hexadecimal digest of every number of the network; equal for equal grids."""
         state = hashlib.sha256()
@@ -226,6 +231,15 @@ class Network:
             ).encode()
         )
         return state.hexdigest()
+
+
+def bus_admittance(start: Int, end: Int, y: Complex, shunt: Complex) -> sp.csr_array:
+    """(B, B) bus admittance matrix of branches (E,) with two-port admittances (E, 4)."""
+    buses = np.arange(len(shunt))
+    rows = np.concatenate([start, start, end, end, buses])
+    columns = np.concatenate([start, end, start, end, buses])
+    values = np.concatenate([y[:, 0], y[:, 1], y[:, 2], y[:, 3], shunt])
+    return sp.csr_array((values, (rows, columns)), shape=(len(shunt), len(shunt)))
 
 
 _SHARED = (

@@ -3,18 +3,23 @@
 import weakref
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from functools import partial
 from typing import get_args
 
 import numpy as np
 
 from gridshift.arrays import Bool, Complex, Int, Real
 from gridshift.errors import GridshiftError, NotConvergedError, ScenarioError
-from gridshift.grid.engine import IMPLAUSIBLE_BELOW, Device, Engine, Topology
+from gridshift.grid.engine import Device, Engine, Topology
 from gridshift.grid.equations import branch_loading, branch_powers
+from gridshift.grid.following import NEWTON_STEPS, Followed, Origin, follow
 from gridshift.grid.kernels.graph import unreachable
 from gridshift.grid.network import BusKind, Network
 from gridshift.grid.pivoting import pivoting_newton
 from gridshift.grid.scenarios import Injections, nominal_loads
+
+SMALLEST_TOLERANCE = 1e-13
+"""Sums of some ten powers in double precision are good to 1e-15 of the largest."""
 
 
 class RowStatus(IntEnum):
@@ -24,7 +29,7 @@ class RowStatus(IntEnum):
     NO_CONVERGENCE = 1
     SINGULAR = 2
     IMPLAUSIBLE = 3
-    """A root of the equations, but a low-voltage one that no operator would meet."""
+    """A root of the equations, but not the operating one: no path of rising demand leads to it."""
     ISLANDED = 4
     NOT_RUN = 5
 
@@ -92,13 +97,16 @@ def solve(
 ) -> BatchSolution:
     """Solve every row from the topology's nominal point; a row that fails never touches another.
 
-    Chord steps first, then full Newton, then damped Newton for the rows that need it (`engine`).
+    Solved means the operating root: the one that rising demand leads to (`following`). Chord steps
+    first, then Newton's method, then following for the rows that need it (`engine`).
 
     Args:
         network: the topology.
         injections: demands, R rows.
-        tol: largest allowed mismatch, p.u.; 1e-10 can be reached on well-scaled grids.
-        max_iterations: Newton steps before a row is given up.
+        tol: largest allowed mismatch as a multiple of `Network.tolerance_base`, so that it means
+            the same on any `base_mva`; 1e-8 is 1 W at most, 1e-10 can be reached on well-scaled
+            grids.
+        max_iterations: Newton steps of one attempt before it is given up.
         threads: worker threads over blocks of rows; results don't depend on it.
         powers: return branch powers.
         loading: return branch loading.
@@ -122,7 +130,7 @@ def solve(
     solution = BatchSolution(
         network=network,
         voltage=rows.voltage.view(np.complex128),
-        status=_statuses(rows.worst, rows.lowest, rows.growth, tol),
+        status=_statuses(rows.worst, rows.operating, rows.growth, tol * network.tolerance_base),
         iterations=rows.steps,
         mismatch=rows.worst,
         powers=rows.powers.reshape(len(load_p), network.num_branches, 4) if powers else None,
@@ -132,9 +140,23 @@ def solve(
     return _finish(solution, injections, without_flows, topology, tol, max_iterations)
 
 
-def _check_settings(tol: float, max_iterations: int, threads: int, device: str) -> None:
+def check_tolerance(tol: float) -> None:
+    """Whether a tolerance can be asked for.
+
+    Raises:
+        GridshiftError: it is no positive number, or double precision doesn't reach it.
+    """
     if not (np.isfinite(tol) and tol > 0):
         raise GridshiftError(f"tolerance {tol}; give a positive number, for instance 1e-8")
+    if tol < SMALLEST_TOLERANCE:
+        raise GridshiftError(
+            f"tolerance {tol:g} is below what double precision reaches; give at least "
+            f"{SMALLEST_TOLERANCE:g}"
+        )
+
+
+def _check_settings(tol: float, max_iterations: int, threads: int, device: str) -> None:
+    check_tolerance(tol)
     for name, number in (("max_iterations", max_iterations), ("threads", threads)):
         if number != int(number) or number < 1:
             raise GridshiftError(f"{name} is {number}; give a whole number of at least 1")
@@ -190,11 +212,13 @@ def prepare(networks: list[Network]) -> None:
 
 def _prepare_with_pivoting(network: Network, engine: Engine, failed: Topology) -> Topology:
     """The topology from a nominal point that only a pivoting factorisation reaches, if it does."""
-    start = engine.start.view(np.complex128)
-    found = pivoting_newton(network, start, network.load_power, 1e-10, 20)
-    if not found.worst <= 1e-10:
+    limit = 1e-10 * network.tolerance_base
+    found = pivoting_newton(
+        network, engine.nominal_power[None], engine.start[None], tol=limit, max_steps=20
+    )
+    if not found.worst[0] <= limit:
         return failed
-    topology = engine.prepare([lacking(network)], start=found.voltage.view(np.float64))[0]
+    topology = engine.prepare([lacking(network)], start=found.voltage[0])[0]
     if network.root is network:
         engine.base = topology
     return topology
@@ -260,15 +284,28 @@ def cut_off(network: Network) -> Bool:
 _CUT_OFF: "weakref.WeakKeyDictionary[Network, Bool]" = weakref.WeakKeyDictionary()
 
 
-def _statuses(worst: Real, lowest: Real, growth: Real, tol: float) -> Int:
+def _statuses(worst: Real, operating: Bool, growth: Real, limit: float) -> Int:
     status = np.zeros(len(worst), np.int64)
     assert RowStatus.SOLVED == 0
-    low, solved = lowest < IMPLAUSIBLE_BELOW**2, worst <= tol
-    if (low | ~solved).any():  # for most batches that is all; names of an enum cost µs
-        status[low] = RowStatus.IMPLAUSIBLE
+    solved = worst <= limit
+    if not (solved & operating).all():  # for most batches that is all; names of an enum cost µs
+        status[~operating] = RowStatus.IMPLAUSIBLE
         status[~solved] = RowStatus.NO_CONVERGENCE
         status[~solved & ~np.isfinite(growth)] = RowStatus.SINGULAR
     return status
+
+
+def _follow_with_pivoting(
+    network: Network, topology: Topology, injections: Injections, limit: float
+) -> Followed:
+    """Rows of a topology for which elimination without row exchanges isn't safe."""
+    engine = Engine.of(network)
+    power = engine.injected(*all_demands(network, injections))
+    correct = partial(pivoting_newton, network, tol=limit, max_steps=NEWTON_STEPS)
+    nominal_power, voltage = engine.nominal_power, topology.point.voltage
+    known = correct(nominal_power[None], voltage[None])
+    origin = Origin(nominal_power, voltage, float(known.orientation[0]))
+    return follow(correct, origin, power, tol=limit)
 
 
 def _finish(
@@ -285,18 +322,14 @@ def _finish(
     if not finite.all():
         status[failed[~finite]] = RowStatus.NOT_RUN
         reason = f"{(~finite).sum()} rows have a load that is not a finite number"
-    left = np.flatnonzero((status == RowStatus.NO_CONVERGENCE) | (status == RowStatus.SINGULAR))
-    start = topology.point.voltage.view(np.complex128)
-    for row in left if not topology.trusted and np.isfinite(start).all() else []:
-        found = pivoting_newton(
-            solution.network, topology.point.voltage.view(np.complex128),
-            injections.load_power[row], tol, max_iterations,
-        )  # fmt: skip
-        voltage[row], solution.mismatch[row] = found.voltage, found.worst
-        solution.iterations[row] += found.steps
-        if found.worst <= tol:
-            low = np.abs(found.voltage[solution.network.pq]).min(initial=1.0) < IMPLAUSIBLE_BELOW
-            status[row] = RowStatus.IMPLAUSIBLE if low else RowStatus.SOLVED
+    left = failed[finite]
+    if len(left) and not topology.trusted and topology.solved():
+        limit = tol * solution.network.tolerance_base
+        found = _follow_with_pivoting(solution.network, topology, injections.rows(left), limit)
+        voltage[left[found.reached]] = found.voltage.view(np.complex128)[found.reached]
+        solution.mismatch[left] = found.worst
+        solution.iterations[left] += found.steps
+        status[left] = _statuses(found.worst, found.reached, found.growth, limit)
     if solution.powers is not None:
         solution.powers[without_flows] = branch_powers(solution.network, voltage[without_flows])
     if solution.loading is not None:

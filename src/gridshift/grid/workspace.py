@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gridshift.arrays import Int, Real
+from gridshift.arrays import Bool, Int, Real
 from gridshift.grid.program import Plan
 
 
@@ -28,32 +28,40 @@ class Branches(NamedTuple):
     by_power: np.ndarray
 
 
-class Topologies(NamedTuple):
-    """Nominal points of T topologies, one row each."""
+class States(NamedTuple):
+    """What Newton's method made of T states, each of a topology, powers and a start of its own."""
 
     voltage: Real
     worst: Real
     steps: Int
-    lowest: Real
     growth: Real
+    """Largest multiplier of the last factorisation."""
+    orientation: Real
+    """Sign of the determinant of the Jacobian, 0 where it is singular or not a number."""
     factors: Real
     admittance: Real
     power: Real
 
     @classmethod
-    def empty(cls, count: int, num_buses: int, plan: Plan, *, keep: bool) -> "Topologies":
-        """Room for `count` topologies, for their factors and admittances only with `keep`."""
+    def empty(cls, count: int, num_buses: int, plan: Plan, *, keep: bool) -> "States":
+        """Room for `count` states, for their factors and admittances only with `keep`."""
         kept = count if keep else 0
         return cls(
             voltage=np.empty((count, 2 * num_buses)),
             worst=np.full(count, np.inf),
             steps=np.zeros(count, np.int64),
-            lowest=np.zeros(count),
             growth=np.zeros(count),
+            orientation=np.zeros(count),
             factors=np.empty((kept, plan.num_factors)),
             admittance=np.empty((kept, 2 * plan.num_entries)),
             power=np.empty((kept, 2 * num_buses)),
         )
+
+    def replace(self, which: Int, other: "States", rows: Bool) -> None:
+        """Put the chosen rows of `other`, which has one for each of `which`, into their places."""
+        for whole, part in zip(self, other, strict=True):
+            if len(whole):
+                whole[which[rows]] = part[rows]
 
 
 class Rows(NamedTuple):
@@ -62,10 +70,12 @@ class Rows(NamedTuple):
     voltage: Real
     worst: Real
     steps: Int
-    lowest: Real
-    """Smallest squared voltage magnitude over PQ buses."""
+    retained: Real
+    """Smallest squared voltage magnitude over PQ buses as a share of the nominal point's."""
     growth: Real
     """Largest multiplier of the last full factorisation, 0 where none was needed."""
+    operating: Bool
+    """Whether the root is the operating one, if there is a root."""
     powers: Real
     """(R, 4 E) or empty."""
     loading: Real
@@ -80,8 +90,9 @@ class Rows(NamedTuple):
             voltage=np.empty((rows, 2 * num_buses)),
             worst=np.full(rows, np.inf),
             steps=np.zeros(rows, np.int64),
-            lowest=np.zeros(rows),
+            retained=np.zeros(rows),
             growth=np.zeros(rows),
+            operating=np.ones(rows, bool),
             powers=np.empty((rows if powers else 0, 4 * num_branches)),
             loading=np.empty((rows if loading else 0, num_branches)),
         )
@@ -123,20 +134,16 @@ class NewtonWork(NamedTuple):
     """Workspace of one block of Newton lanes."""
 
     voltage: Real
-    start: Real
     power: Real
     residual: Real
-    step: Real
     admittance: Real
     factors: Real
     lower: Real
     diagonal: Real
     upper: Real
     worst: Real
-    active: Real
-    share: Real
     before: Real
-    after: Real
+    active: Real
     growth: Real
     steps: Int
 
@@ -148,20 +155,16 @@ class NewtonWork(NamedTuple):
         a, b = plan.num_lower, plan.num_lower + plan.num_diagonal
         return cls(
             voltage=_aligned(state),
-            start=_aligned(state),
             power=_aligned(state),
             residual=_aligned(unknowns),
-            step=_aligned(unknowns),
             admittance=_aligned((2 * plan.num_entries, width)),
             factors=factors,
             lower=factors[:a],
             diagonal=factors[a:b],
             upper=factors[b:],
             worst=_aligned(width),
-            active=_aligned(width),
-            share=_aligned(width),
             before=_aligned(width),
-            after=_aligned(width),
+            active=_aligned(width),
             growth=_aligned(width),
             steps=np.zeros(width, np.int64),
         )

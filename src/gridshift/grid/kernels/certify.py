@@ -5,8 +5,8 @@ lanes here, because numpy's alone take longer than an exact solve.
 """
 # pyright: basic, reportCallIssue=false, reportArgumentType=false, reportAttributeAccessIssue=false
 
-from gridshift.grid.kernels.chord import freeze, remember, scatter, subtract
-from gridshift.grid.kernels.flows import lowest
+from gridshift.grid.kernels.chord import columns_to_lanes, freeze, remember, scatter, subtract
+from gridshift.grid.kernels.flows import retained
 from gridshift.grid.kernels.lanes import (
     absolute,
     coefficient,
@@ -19,7 +19,6 @@ from gridshift.grid.kernels.lanes import (
     mulsub,
     square_root,
     store,
-    transpose_tile,
     width,
 )
 from gridshift.grid.kernels.steps import compiled, mismatch, substitute, turn
@@ -39,7 +38,7 @@ def chord_from(
 
     Writes of the state as given `out.given` (largest mismatch), `out.bus` (where; -1 if there is no
     number) and `out.norm` (the paper's definition); with steps allowed `out.worst` and `out.steps`;
-    of the last state `out.lowest`, and voltages where `out` has room for them.
+    of the last state `out.retained`, and voltages where `out` has room for them.
     """
     w = width(lanes)
     rows = len(load_p)
@@ -82,25 +81,11 @@ def chord_from(
             for k in range(count):
                 out.worst[start + k] = work.worst[k]
                 out.steps[start + k] = work.steps[k]
-        lowest(lanes, p, work.voltage, work.worst)
+        retained(lanes, p, point.voltage, work.voltage, work.worst)
         for k in range(count):
-            out.lowest[start + k] = work.worst[k]
+            out.retained[start + k] = work.worst[k]
         if len(out.voltage):
             scatter(lanes, work.voltage, out.voltage, start, count)
-
-
-@compiled
-def columns_to_lanes(w, rows, start, last, tile):
-    """tile (columns, W) := W rows from `start` on; the last row again where there are fewer."""
-    columns = rows.shape[1]
-    whole = columns // 8 * 8 if start + w <= last + 1 else 0
-    for k in range(0, w, 8):
-        for j in range(0, whole, 8):
-            transpose_tile(rows, (start + k) * columns + j, columns, tile, j * w + k, w)
-    for k in range(w):
-        row = min(start + k, last)
-        for j in range(whole, columns):
-            tile[j * w + k] = rows[row, j]
 
 
 @compiled

@@ -5,7 +5,7 @@ bit for bit, so that a row's numbers don't depend on its neighbours.
 """
 # pyright: basic, reportCallIssue=false, reportArgumentType=false, reportAttributeAccessIssue=false
 
-from gridshift.grid.kernels.flows import branch_loading, branch_powers, lowest
+from gridshift.grid.kernels.flows import branch_loading, branch_powers, retained
 from gridshift.grid.kernels.lanes import (
     convert,
     element,
@@ -20,8 +20,8 @@ from gridshift.grid.kernels.lanes import (
 )
 from gridshift.grid.kernels.steps import compiled, mismatch, substitute, turn
 
-HOPELESS = 1e6
-"""Mismatch, p.u., beyond which an iteration is not worth continuing."""
+HOPELESS = 1e16
+"""Multiple of the tolerance from which on a mismatch isn't worth another step."""
 
 
 @compiled
@@ -58,9 +58,9 @@ def chord(
         for k in range(count):
             out.worst[start + k] = work.worst[k]
             out.steps[start + k] = work.steps[k]
-        lowest(lanes, p, work.voltage, work.worst)
+        retained(lanes, p, point.voltage, work.voltage, work.worst)
         for k in range(count):
-            out.lowest[start + k] = work.worst[k]
+            out.retained[start + k] = work.worst[k]
         scatter(lanes, work.voltage, out.voltage, start, count)
         if len(out.powers):
             branch_powers(lanes, branches, work.voltage, work.tile)
@@ -77,7 +77,7 @@ def freeze(w, tol, step, work):
     for k in range(w):
         if work.active[k] == 1.0:
             work.steps[k] = step
-            if work.worst[k] <= tol or not work.worst[k] < HOPELESS:
+            if work.worst[k] <= tol or not work.worst[k] < HOPELESS * tol:
                 work.active[k] = 0.0
             else:
                 left = True
@@ -111,6 +111,20 @@ def subtract(lanes, load_bus, demand, start, last, part, work):
     for j in range(loads):
         at = element(load_bus, j) * (2 * w) + part
         store(work.power, at, load(lanes, work.power, at) - load(lanes, work.tile, j * w))
+
+
+@compiled
+def columns_to_lanes(w, rows, start, last, tile):
+    """tile (columns, W) := W rows from `start` on; the last row again where there are fewer."""
+    columns = rows.shape[1]
+    whole = columns // 8 * 8 if start + w <= last + 1 else 0
+    for k in range(0, w, 8):
+        for j in range(0, whole, 8):
+            transpose_tile(rows, (start + k) * columns + j, columns, tile, j * w + k, w)
+    for k in range(w):
+        row = min(start + k, last)
+        for j in range(whole, columns):
+            tile[j * w + k] = rows[row, j]
 
 
 @compiled

@@ -1,4 +1,4 @@
-"""Branch flows, loading and the lowest voltage of a block while its voltages are in cache."""
+"""Branch flows, loading and retained voltage of a block while its voltages are in cache."""
 # pyright: basic, reportCallIssue=false, reportArgumentType=false, reportAttributeAccessIssue=false
 
 from gridshift.grid.kernels.lanes import (
@@ -16,16 +16,18 @@ from gridshift.grid.kernels.steps import compiled
 
 
 @compiled
-def lowest(lanes, p, voltage, out):
-    """out := the smallest squared voltage magnitude over buses that don't fix it, per lane."""
+def retained(lanes, p, nominal, voltage, out):
+    """out := smallest |v|^2 as a share of the nominal point's, over buses that don't fix it."""
     w = width(lanes)
     zero = fill(lanes, 0.0)
     least = fill(lanes, -1e300)
     for i in range(len(p.node_bus)):
         if element(p.node_size, i) == 2:
-            at = element(p.node_bus, i) * (2 * w)
-            re, im = load(lanes, voltage, at), load(lanes, voltage, at + w)
-            least = larger(zero - muladd(re, re, im * im), least)
+            bus = element(p.node_bus, i)
+            re, im = load(lanes, voltage, bus * (2 * w)), load(lanes, voltage, bus * (2 * w) + w)
+            re0, im0 = element(nominal, 2 * bus), element(nominal, 2 * bus + 1)
+            share = fill(lanes, 1.0 / (re0 * re0 + im0 * im0)) * muladd(re, re, im * im)
+            least = larger(zero - share, least)
     store(out, 0, zero - least)
 
 

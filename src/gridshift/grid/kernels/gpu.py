@@ -57,13 +57,6 @@ def chord_on_gpu(
         out.voltage[rows] = voltage.copy_to_host().T
         out.worst[rows] = worst.copy_to_host()
         out.steps[rows] = steps.copy_to_host()
-        out.lowest[rows] = _lowest(out.voltage[rows], p.node_bus, p.node_size)
-
-
-def _lowest(voltage, node_bus, node_size):
-    free = node_bus.copy_to_host()[node_size.copy_to_host() == 2]
-    parts = voltage.reshape(len(voltage), -1, 2)[:, free]
-    return (parts**2).sum(2).min(1, initial=1e300)
 
 
 @cuda.jit
@@ -79,7 +72,7 @@ def _chord(
         power[2 * load_bus[j] + 1, row] -= load_q[j, row]
     off = _mismatch(row, p, num_pv, point.admittance, voltage, power, residual)
     step = 0
-    while off > tol and off < HOPELESS and step < max_steps:
+    while off > tol and off < HOPELESS * tol and step < max_steps:
         _substitute(row, p, point.lower, point.diagonal, point.upper, residual)
         if step >= accelerate_from:
             _accelerate(row, step == accelerate_from, residual, plain, taken)

@@ -1,9 +1,8 @@
 """Newton's method in lanes that each carry their own topology, loads and factors."""
 # pyright: basic, reportCallIssue=false, reportArgumentType=false, reportAttributeAccessIssue=false
 
-from gridshift.grid.kernels.chord import freeze
-from gridshift.grid.kernels.flows import lowest
-from gridshift.grid.kernels.lanes import element, fill, load, muladd, store, width
+from gridshift.grid.kernels.chord import columns_to_lanes, freeze, scatter
+from gridshift.grid.kernels.lanes import fill, store, width
 from gridshift.grid.kernels.steps import (
     compiled,
     factorise,
@@ -13,56 +12,51 @@ from gridshift.grid.kernels.steps import (
     turn,
 )
 
-MAX_HALVINGS = 7
-STANDSTILL = 0.99
-"""A damped step that leaves more than this share of the sum of squares ends a lane: rows without a
-solution come to rest where no step helps, and would spend all their halvings there again and again.
-"""
-
 
 @compiled
-def newton(lanes, p, num_pv, set_point, damped, renewals, tol, max_steps, work):
+def newton(lanes, p, num_pv, set_point, renewals, brisk, tol, max_steps, work):
     """Iterate all lanes of the workspace, whose admittance, power and voltage are filled.
 
-    With `damped`, a step is halved in the lanes where it would not lower the sum of squared
-    mismatches, and a lane ends where halving no longer helps. Leaves voltage, worst, steps, and the
-    growth of the last factorisation. Factors are made anew in the first `renewals` steps.
+    Solves J s = f for the step s of angles and relative magnitudes and moves every voltage by it,
+    until each lane's mismatch f is below the tolerance. Factors are made anew in the first
+    `renewals` steps and kept after that. With `brisk` a lane ends where its mismatch no longer
+    halves. Leaves voltage, worst and steps; returns whether factors were made.
     """
     w = width(lanes)
     for k in range(w):
         work.active[k] = 1.0
         work.steps[k] = 0
+    factored = False
     look(lanes, p, num_pv, work)
     for step in range(max_steps + 1):
-        if not freeze(w, tol, step, work) or step == max_steps:
+        left = freeze(w, tol, step, work)
+        if brisk and left:
+            left = falling(w, step, work)
+        if not left or step == max_steps:
             break
-        copy(lanes, work.active, work.share)
-        if damped:
-            squares(lanes, work.residual, work.before)
-            copy(lanes, work.voltage, work.start)
         if step < renewals:
             jacobian(lanes, p, work.admittance, work.voltage, work.factors)
             factorise(lanes, p, work.factors, work.growth)
+            factored = True
         substitute(lanes, p, work.lower, work.diagonal, work.upper, work.residual)
-        if damped:
-            copy(lanes, work.residual, work.step)
-            for _ in range(MAX_HALVINGS + 1):
-                copy(lanes, work.start, work.voltage)
-                turn(lanes, lanes, p, work.step, work.share, set_point, True, work.voltage)
-                look(lanes, p, num_pv, work)
-                if not shorten(lanes, work):
-                    break
-            rest(lanes, work)
-        else:
-            turn(lanes, lanes, p, work.residual, work.share, set_point, True, work.voltage)
-            look(lanes, p, num_pv, work)
+        turn(lanes, lanes, p, work.residual, work.active, set_point, True, work.voltage)
+        look(lanes, p, num_pv, work)
+    return factored
 
 
 @compiled
-def copy(lanes, source, target):
-    w = width(lanes)
-    for q in range(len(source) // w):
-        store(target, q * w, load(lanes, source, q * w))
+def falling(w, step, work):
+    """End lanes whose mismatch has not halved in a step after the second; whether any is left.
+
+    Where two roots meet, Newton's method still divides it by four; where there is none, it wanders.
+    """
+    left = False
+    for k in range(w):
+        if step > 2 and not work.worst[k] < 0.5 * work.before[k]:
+            work.active[k] = 0.0
+        work.before[k] = work.worst[k]
+        left = left or work.active[k] == 1.0
+    return left
 
 
 @compiled
@@ -81,69 +75,64 @@ def look(lanes, p, num_pv, work):
 
 
 @compiled
-def shorten(lanes, work):
-    """Halve the share of the step where it did not help; whether any lane was."""
-    squares(lanes, work.residual, work.after)
-    again = False
-    for k in range(width(lanes)):
-        if work.share[k] > 0.0 and not work.after[k] < work.before[k]:
-            work.share[k] *= 0.5
-            again = True
-    return again
+def orientation(w, p, diagonal, out):
+    """out (W,) := sign of the Jacobian's determinant, which is that of the product of its pivots.
+
+    It changes where the operating root and a low-voltage root meet, at the nose of the voltage
+    curve. The inverses of the pivots, which `diagonal` holds, have their signs.
+    """
+    for k in range(w):
+        out[k] = 1.0
+    d = 0
+    for i in range(len(p.node_bus)):
+        for k in range(w):
+            pivot = diagonal[d, k]
+            if p.node_size[i] == 2:
+                pivot = pivot * diagonal[d + 3, k] - diagonal[d + 1, k] * diagonal[d + 2, k]
+            if not pivot > 0.0:
+                out[k] = -out[k] if pivot < 0.0 else 0.0
+        d += 4 if p.node_size[i] == 2 else 1
 
 
 @compiled
-def rest(lanes, work):
-    """End the lanes that came no nearer; what `shorten` measured last is still there."""
-    for k in range(width(lanes)):
-        if work.active[k] == 1.0 and not work.after[k] < STANDSTILL * work.before[k]:
-            work.active[k] = 0.0
-            work.steps[k] += 1
-
-
-@compiled
-def squares(lanes, residual, out):
-    total = fill(lanes, 0.0)
-    w = width(lanes)
-    for q in range(len(residual) // w):
-        r = load(lanes, residual, q * w)
-        total = muladd(r, r, total)
-    store(out, 0, total)
-
-
-@compiled
-def newton_topologies(
-    lanes, p, num_pv, removed_ptr, removed, power, start, set_point, damped, renewals, tol,
-    max_steps, keep, work, out, first_block, last_block,
+def newton_states(
+    lanes, p, num_pv, removed_ptr, removed, power, start, set_point, renewals, brisk, tol,
+    max_steps, finish, keep, work, out, first_block, last_block,
 ):  # fmt: skip
-    """The nominal point of many topologies, W at a time; `keep` their factors as well."""
+    """Solve many states, W at a time, each with its own topology, powers and starting voltage.
+
+    State t lacks the branches `removed[removed_ptr[t]:removed_ptr[t + 1]]`. Topologies, powers and
+    starts are one for each state, or one for all. With `finish` the last factors, and so the
+    orientation, are those of the voltage reached; with `keep` they are written as well.
+    """
     w = width(lanes)
-    topologies = len(removed_ptr) - 1
+    states = len(out.worst)
     for block in range(first_block, last_block):
         first = block * w
-        count = min(w, topologies - first)
-        for e in range(len(p.part_ptr) - 1):
-            add_parts(lanes, p, e, work.admittance)
-        for k in range(w):
-            t = first + min(k, count - 1)
-            remove(p, removed_ptr[t], removed_ptr[t + 1], removed, k, work.admittance)
-        for q in range(len(power)):
-            store(work.power, q * w, fill(lanes, element(power, q)))
-            store(work.voltage, q * w, fill(lanes, element(start, q)))
-        newton(lanes, p, num_pv, set_point, damped, renewals, tol, max_steps, work)
+        count = min(w, states - first)
+        if block == first_block or len(removed_ptr) > 2:
+            for e in range(len(p.part_ptr) - 1):
+                add_parts(lanes, p, e, work.admittance)
+            for k in range(w):
+                t = min(first + min(k, count - 1), len(removed_ptr) - 2)
+                remove(p, removed_ptr[t], removed_ptr[t + 1], removed, k, work.admittance)
+        columns_to_lanes(w, power, min(first, len(power) - 1), len(power) - 1, work.power)
+        columns_to_lanes(w, start, min(first, len(start) - 1), len(start) - 1, work.voltage)
+        factored = newton(lanes, p, num_pv, set_point, renewals, brisk, tol, max_steps, work)
+        solved = False
         for k in range(count):
             out.worst[first + k] = work.worst[k]
             out.steps[first + k] = work.steps[k]
-            out.growth[first + k] = work.growth[k]
-            for q in range(len(power)):
-                out.voltage[first + k, q] = work.voltage[q * w + k]
-        lowest(lanes, p, work.voltage, work.before)
-        for k in range(count):
-            out.lowest[first + k] = work.before[k]
-        if keep:
+            solved = solved or work.worst[k] <= tol
+        scatter(lanes, work.voltage, out.voltage, first, count)
+        if keep or (finish and solved) or not factored:
             jacobian(lanes, p, work.admittance, work.voltage, work.factors)
             factorise(lanes, p, work.factors, work.growth)
-            for k in range(count):
+        orientation(w, p, work.diagonal, work.active)
+        for k in range(count):
+            out.growth[first + k] = work.growth[k]
+            out.orientation[first + k] = work.active[k]
+            if keep:
                 export(p, w, k, first + k, work, out)
 
 
@@ -194,45 +183,3 @@ def export(p, w, lane, t, work, out):
             out.power[t, q + part] = (
                 work.power[(q + part) * w + lane] - work.residual[(u + part) * w + lane]
             )
-    out.growth[t] = work.growth[lane]
-
-
-@compiled
-def newton_rows(
-    lanes, p, num_pv, point, load_bus, scheduled, set_point, load_p, load_q, rows, near, damped,
-    tol, max_steps, work, out, first_block, last_block,
-):  # fmt: skip
-    """Full Newton for chosen rows of one topology.
-
-    A row starts from the voltage it has in `out.voltage` if that is near a solution (worst mismatch
-    below `near`), from the topology's nominal point otherwise.
-    """
-    w = width(lanes)
-    for block in range(first_block, last_block):
-        first = block * w
-        count = min(w, len(rows) - first)
-        for q in range(len(point.admittance)):
-            store(work.admittance, q * w, fill(lanes, element(point.admittance, q)))
-        for q in range(len(scheduled)):
-            store(work.power, q * w, fill(lanes, element(scheduled, q)))
-            store(work.voltage, q * w, fill(lanes, element(point.voltage, q)))
-        for k in range(w):
-            row = rows[first + min(k, count - 1)]
-            if out.worst[row] < near:
-                for q in range(len(scheduled)):
-                    work.voltage[q * w + k] = out.voltage[row, q]
-            for j in range(len(load_bus)):
-                at = load_bus[j] * 2 * w + k
-                work.power[at] -= load_p[row, j]
-                work.power[at + w] -= load_q[row, j]
-        newton(lanes, p, num_pv, set_point, damped, max_steps, tol, max_steps, work)
-        for k in range(count):
-            row = rows[first + k]
-            out.worst[row] = work.worst[k]
-            out.steps[row] += work.steps[k]
-            out.growth[row] = work.growth[k]
-            for q in range(len(scheduled)):
-                out.voltage[row, q] = work.voltage[q * w + k]
-        lowest(lanes, p, work.voltage, work.worst)
-        for k in range(count):
-            out.lowest[rows[first + k]] = work.worst[k]
