@@ -8,7 +8,6 @@ rows have mixed, test rows drawn spread; MAE is the mean over all outputs (p.u. 
 """
 
 import argparse
-import os
 import time
 import warnings
 from collections.abc import Iterator
@@ -30,6 +29,7 @@ from gridshift.grid.contingency import enumerate_outages, outage_text
 from gridshift.grid.network import Network
 from gridshift.grid.powerflow import cut_off, prepare
 from gridshift.grid.readers import read_grid
+from gridshift.storage import replacing
 from gridshift.study.measure import draw
 
 RESULTS = Path(__file__).parent / "results" / "tangent.parquet"
@@ -64,10 +64,8 @@ class Book:
             {"record": key} | {name: one.get(name) for name in fields}
             for key, one in self.records.items()
         ]
-        self.path.parent.mkdir(exist_ok=True)
-        part = self.path.with_suffix(".part")
-        pq.write_table(pa.Table.from_pylist(rows), part, compression="zstd")
-        os.replace(part, self.path)
+        with replacing(self.path) as part:
+            pq.write_table(pa.Table.from_pylist(rows), part, compression="zstd")
 
 
 def surrogate(network: Network, transform: str, spread: float) -> Surrogate:

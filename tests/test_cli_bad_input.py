@@ -112,7 +112,7 @@ def test_two_slacks_that_disagree_about_one_bus(tmp_path):
 
 def test_outage_that_islands_names_buses_and_mw():
     line = refused("solve", "case30", "--outage", "line:33")
-    assert "line:33 separates bus:25 (3.5 MW)" in line
+    assert "line:33 separates bus:25 (3.5 MW of demand, 0.0 MW of generation)" in line
     assert "gridshift cases case30 --outages" in line
 
 

@@ -6,7 +6,6 @@ it is done. A study that was cut off goes on with the tasks that are missing.
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -19,6 +18,7 @@ import pyarrow.parquet as pq
 from filelock import FileLock
 
 from gridshift.errors import StorageError
+from gridshift.storage import replacing, write_text
 from gridshift.study.provenance import Threads, about_this_machine
 from gridshift_paper.protocol import Scale
 
@@ -126,7 +126,6 @@ class Book:
     def _add(self, study: Study, rows: Sequence[dict[str, Any]]) -> None:
         """Append the rows of a task, unless another process has added them meanwhile."""
         path = self.path(study)
-        part = path.with_name(f"{path.name}.{os.getpid()}.part")
         try:
             with FileLock(f"{path}.lock"):
                 everything = self._read(study)
@@ -137,8 +136,8 @@ class Book:
                 table = pa.Table.from_pylist(
                     [{name: row.get(name) for name in columns} for row in everything]
                 )
-                pq.write_table(table, part, compression="zstd")
-                os.replace(part, path)
+                with replacing(path) as part:
+                    pq.write_table(table, part, compression="zstd")
         except OSError as problem:
             raise StorageError(f"cannot write {path}: {problem.strerror}") from problem
 
@@ -153,9 +152,8 @@ class Book:
                 runs = _runs(path)
                 made = datetime.now(UTC).isoformat(timespec="seconds")
                 if run not in runs:
-                    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-                    part.write_text(json.dumps(runs | {run: {"first": made, **about}}, indent=1))
-                    os.replace(part, path)
+                    noted = runs | {run: {"first": made, **about}}
+                    write_text(path, json.dumps(noted, indent=1))
         except OSError as problem:
             raise StorageError(f"cannot write {path}: {problem.strerror}") from problem
         return run

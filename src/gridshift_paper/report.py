@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import jinja2
 import matplotlib as mpl
 
-from gridshift.errors import GridshiftError, StorageError
+from gridshift.errors import GridshiftError
+from gridshift.storage import replacing, write_text
 from gridshift.study.figures import STYLE, as_svg
 from gridshift_paper.artefacts import Artefact, Claim, Rows, Table, cell
 from gridshift_paper.records import Book
@@ -80,12 +81,8 @@ def save_figure(figure: "Figure", path: Path) -> None:
     Raises:
         StorageError: it can't be written.
     """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with mpl.rc_context(STYLE):
-            figure.savefig(path, dpi=DOTS_PER_INCH)
-    except OSError as problem:
-        raise StorageError(f"cannot write {path}: {problem.strerror}") from problem
+    with mpl.rc_context(STYLE), replacing(path) as part:
+        figure.savefig(part, format=path.suffix[1:], dpi=DOTS_PER_INCH)
 
 
 def markdown(sections: Sequence[Section], figures: str) -> str:
@@ -143,11 +140,7 @@ def write_pages(book: Book, artefacts: Iterable[Artefact], *, page: Path, site: 
         (page, markdown(sections, Path(os.path.relpath(figures, page.parent)).as_posix())),
         (site, html(sections, about)),
     ):
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-        except OSError as problem:
-            raise StorageError(f"cannot write {path}: {problem.strerror}") from problem
+        write_text(path, text)
 
 
 INTRODUCTION = """# The paper, measured again

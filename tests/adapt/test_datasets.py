@@ -65,8 +65,9 @@ def test_a_damaged_file_is_refused_in_one_line(grid, tmp_path, content):
 def test_missing_and_unwritable_places_are_told(grid, tmp_path):
     with pytest.raises(StorageError, match="cannot read"):
         Dataset.load(tmp_path / "nothing.npz", grid)
+    (tmp_path / "file").write_text("in the way")
     with pytest.raises(StorageError, match="cannot write"):
-        generate(grid, nominal_loads(grid)).save(tmp_path / "no folder" / "rows.npz")
+        generate(grid, nominal_loads(grid)).save(tmp_path / "file" / "rows.npz")
 
 
 def test_chosen_rows_keep_the_counts_of_what_was_paid_for(grid):

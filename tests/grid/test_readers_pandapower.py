@@ -253,7 +253,7 @@ def test_buses_without_supply_are_left_out_and_their_load_is_named(everything):
     net = copy.deepcopy(everything)
     net.ext_grid.loc[1, "in_service"] = False
     net.line.loc[[8, 10], "in_service"] = False  # buses 23 and 40 hang on them
-    with pytest.warns(GridshiftWarning, match=r"1 loads, 0.5 MW, are left out.*bus:40"):
+    with pytest.warns(GridshiftWarning, match=r"1 load drawing 0.5 MW .*bus:40"):
         network = network_from_pandapower(net, name="cut", origin="test")
     assert not {"bus:23", "bus:40"} & set(network.bus_labels)
     with pytest.raises(OutageError, match="line:8 is already out"):

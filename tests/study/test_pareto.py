@@ -145,7 +145,7 @@ def test_pictures_are_written_as_their_suffix_says_or_refused(comparison, tmp_pa
     with pytest.raises(StorageError, match=r"\.svg"):
         save_pareto(comparison, tmp_path / "a.doc")
     with pytest.raises(StorageError, match="cannot write"):
-        save_pareto(comparison, tmp_path / "no" / "a.svg")
+        save_pareto(comparison, tmp_path / "a.png" / "a.svg")
 
 
 # --- assurance and screening ---------------------------------------------------------------

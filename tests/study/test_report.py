@@ -29,10 +29,18 @@ def test_the_page_loads_nothing_from_elsewhere_and_runs_no_script(study):
 def test_the_page_names_every_outage_and_every_note(study):
     page = render(replace(study, notes=("something <odd>",)))
     for row in study.rows:
-        assert f">{row.outage}<" in page
+        assert re.search(f">{row.outage}( <span[^>]*>{row.status}</span>)?<", page)
     for split in study.splitting:
         assert f">{split['outage']}<" in page
     assert "something &lt;odd&gt;" in page
+
+
+def test_the_page_says_which_outages_cut_off_generation_and_how_much(study):
+    page = " ".join(render(study).split())
+    assert "2 of these outages, marked islanded" in page
+    assert "with up to 37.0 MW of generation" in page
+    whole = [row for row in study.rows if not row.islanded]
+    assert "marked islanded" not in render(replace(study, rows=tuple(whole)))
 
 
 def test_the_page_is_well_formed_and_its_ids_are_unique(study):

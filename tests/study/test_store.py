@@ -57,7 +57,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_other(tmp_path, monkeypat
     store, key = Store(tmp_path), task_key(TASK)
     store.save(key, ROW)
 
-    def full_disk(table, path):
+    def full_disk(table, path, **options):
         with open(path, "wb") as file:
             file.write(b"PAR1 half")
         raise OSError(28, "No space left on device")

@@ -18,12 +18,16 @@ from gridshift.errors import (
     StorageError,
     SurrogateMismatchError,
 )
+from gridshift.grid.network import BusKind
 from gridshift.grid.powerflow import solve
 from gridshift.grid.readers import read_grid
+from gridshift.grid.readers.pandapower_network import network_from_pandapower
 from gridshift.grid.scenarios import sample_loads, stream
 from gridshift.learn.training import TrainingConfig
 from gridshift.study.risk import LOST_SUPPLY
+from gridshift.study.row import OutageRow
 from gridshift.study.screening import ScreenConfig
+from gridshift.study.store import Store
 from gridshift.study.sweep import rank, screen
 
 
@@ -125,32 +129,37 @@ def test_a_perfect_predictor_gives_the_statistics_of_exact_solutions(
         assert a.severity > 0
         assert b.severity == pytest.approx(a.severity, rel=1e-6)
         assert b.any_voltage == a.any_voltage
-        assert b.mae["overall"] < 1e-8
-        assert b.holdout_excess_predicted == pytest.approx(b.holdout_excess, rel=1e-6)
+        if not b.islanded:  # where a generator is cut off, the rest is solved and not predicted
+            assert b.mae["overall"] < 1e-8
+            assert b.holdout_excess_predicted == pytest.approx(b.holdout_excess, rel=1e-6)
 
 
 def test_the_rank_follows_the_severity_and_ties_the_voltage_shift(case30):
     study = screen(newton30("lines", num_scenarios=2), network=case30)
-    assert len(study.rows) == 38
+    assert len(study.rows) == 40
     order = [row.severity for row in study.rows]
     assert order == sorted(order, reverse=True)
     told = study.to_json()
-    assert told["num_outages"] == 38
-    assert [outage["rank"] for outage in told["outages"]] == list(range(1, 39))
+    assert told["num_outages"] == 40
+    assert [outage["rank"] for outage in told["outages"]] == list(range(1, 41))
     tied = [replace(study.rows[0], severity=0.0, shift=s) for s in (0.1, 0.3, 0.2)]
     assert [row.shift for row in rank(tied)] == [0.3, 0.2, 0.1]
     tied = [replace(study.rows[0], outage=name) for name in ("line:10", "line:9", "line:9,line:3")]
     assert [row.outage for row in rank(tied)] == ["line:9", "line:9,line:3", "line:10"]
 
 
-def test_lines_that_split_the_grid_are_listed_apart_by_megawatts(case30):
+def test_lines_that_cut_demand_off_are_listed_apart_and_those_that_cut_none_are_ranked(case30):
     study = screen(newton30("lines", num_scenarios=1), network=case30)
-    assert [split["outage"] for split in study.splitting] == ["line:33", "line:15", "line:12"]
-    assert study.splitting[0]["mw_cut_off"] == pytest.approx(3.5)
-    generation = [split["mw_generation_cut_off"] for split in study.splitting]
-    assert generation[0] == 0
-    assert generation[1] == pytest.approx(37)  # MATPOWER's generator at bus 13
-    assert not {row.outage for row in study.rows} & {split["outage"] for split in study.splitting}
+    (split,) = study.splitting
+    assert split["outage"] == "line:33"
+    assert split["mw_cut_off"] == pytest.approx(3.5)
+    assert split["mw_generation_cut_off"] == 0
+    rows = {row.outage: row for row in study.rows}
+    assert "line:33" not in rows
+    islands = {name for name, row in rows.items() if row.islanded}
+    assert islands == {"line:12", "line:15"}
+    assert rows["line:15"].mw_generation_cut_off == pytest.approx(37)  # generator at bus 13
+    assert all(rows[name].num_scenarios == 1 for name in islands)
 
 
 # --- independence of how it was run --------------------------------------------------------
@@ -178,6 +187,71 @@ def test_a_second_run_resumes_and_a_truncated_row_is_recomputed(case30, few, tmp
     third = screen(newton30(few), network=case30, folder=tmp_path / "out")
     assert third.cost["resumed"] == 3
     assert without_times(first) == without_times(third)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda row: {name: value for name, value in row.items() if name != "severity"},
+        lambda row: row | {"more": 1.0},
+        lambda row: row | {"severity": None},
+        lambda row: row | {"severity": float("nan")},
+        lambda row: row | {"severity": "high"},
+        lambda row: row | {"outage": "line:99"},
+        lambda row: row | {"cut_off": "bus:1"},
+        lambda row: row | {"num_scenarios": 1.5},
+        lambda row: row | {"mae": {"overall": 1.0}},
+        lambda row: row | {"mae": 1.0},
+        lambda row: row | {"cost": {"wall_s": 1.0}},
+        lambda row: row | {"bus_under": row["bus_under"][:-1]},
+        lambda row: row | {"bus_under": [None] * 30},
+        lambda row: row | {"branch_loading": 1.0},
+    ],
+)
+def test_a_stored_row_that_is_no_row_of_its_outage_is_computed_anew(case30, few, tmp_path, change):
+    first = screen(newton30(few), network=case30, folder=tmp_path / "out")
+    store = Store(tmp_path / "out")
+    key = sorted((tmp_path / "out" / "rows").iterdir())[0].stem
+    stored = store.load(key)
+    assert stored is not None
+    store.save(key, change(stored))
+    second = screen(newton30(few), network=case30, folder=tmp_path / "out")
+    assert second.cost["resumed"] == 3
+    assert without_times(first) == without_times(second)
+
+
+def test_stored_rows_with_flipped_bytes_are_computed_anew_or_are_what_they_were(
+    case30, few, tmp_path
+):
+    first = screen(newton30(few), network=case30, folder=tmp_path / "out")
+    path = sorted((tmp_path / "out" / "rows").iterdir())[0]
+    whole, rng, damaged = path.read_bytes(), np.random.default_rng(0), 0
+    store = Store(tmp_path / "out")
+    for _ in range(300):
+        content = bytearray(whole)
+        for at in rng.integers(len(content), size=rng.integers(1, 4)):
+            content[at] ^= 1 << int(rng.integers(8))
+        path.write_bytes(content)
+        values = store.load(path.stem)
+        row = None if values is None else OutageRow.of_stored(
+            values, outage=values.get("outage", ""), num_buses=30, num_branches=41
+        )  # fmt: skip
+        if row is None:
+            damaged += 1
+            continue
+        kept = next(r for r in first.rows if r.outage == row.outage)
+        assert json.dumps(row.stored(), default=np.ndarray.tolist) == json.dumps(
+            kept.stored(), default=np.ndarray.tolist
+        )
+    assert damaged > 200
+
+
+def test_resuming_clears_what_a_killed_run_was_writing(case30, few, tmp_path):
+    screen(newton30(few), network=case30, folder=tmp_path / "out")
+    for folder in (tmp_path / "out", tmp_path / "out" / "rows"):
+        (folder / ".gridshift-0123456789abcdef.part").write_bytes(b"PAR1 half")
+    screen(newton30(few), network=case30, folder=tmp_path / "out")
+    assert not list((tmp_path / "out").rglob("*.part"))
 
 
 def test_a_stopped_run_goes_on_where_it_stopped(case30, few, tmp_path):
@@ -232,21 +306,122 @@ def test_an_islanding_outage_of_a_list_is_a_row_on_top(case30, tmp_path):
     assert np.isnan(rows[0].any_voltage)
 
 
-def test_an_outage_that_cuts_off_no_load_is_last_and_its_generation_is_told(case30, tmp_path):
-    (tmp_path / "list.txt").write_text("line:12\nline:9\nline:33\nline:15\n")
+def hub():
+    """Path 0-1-2-{3, 4}, load of 50 MW at bus 3 and of -60 MW at bus 4; a ring of 0, 1 and 5."""
+    net = pandapower.create_empty_network()
+    for _ in range(6):
+        pandapower.create_bus(net, 110.0, min_vm_pu=0.9, max_vm_pu=1.1)
+    pandapower.create_ext_grid(net, 0)
+    for start, end in ((0, 1), (1, 2), (2, 3), (2, 4), (0, 5), (5, 1)):
+        pandapower.create_line_from_parameters(
+            net, start, end, length_km=5.0, r_ohm_per_km=0.1, x_ohm_per_km=0.4, c_nf_per_km=10.0,
+            max_i_ka=0.1,
+        )  # fmt: skip
+    pandapower.create_load(net, 3, 50.0)
+    pandapower.create_load(net, 4, -60.0)
+    pandapower.create_load(net, 5, 10.0)
+    return net
+
+
+def test_lost_demand_ranks_first_whatever_is_generated_beside_it(tmp_path):
+    network = network_from_pandapower(hub(), name="hub", origin="test")
+    (tmp_path / "list.txt").write_text("line:4\nline:1\nline:2\nline:3\n")
+    rows = screen(newton30(str(tmp_path / "list.txt")), network=network).rows
+    by_name = {row.outage: row for row in rows}
+    assert {row.outage for row in rows[:2]} == {"line:1", "line:2"}
+    for name, gives in (("line:1", 60), ("line:2", 0)):
+        row = by_name[name]
+        assert row.severity == pytest.approx(LOST_SUPPLY + 50)
+        assert (row.mw_cut_off, row.mw_generation_cut_off) == pytest.approx((50, gives))
+    studied = screen(newton30("lines"), network=network)
+    assert [split["mw_cut_off"] for split in studied.splitting] == pytest.approx([50, 50])
+    assert "line:3" in {row.outage for row in studied.rows}
+
+
+def test_where_only_generation_is_cut_off_the_rest_is_solved_as_pandapower_solves_it(tmp_path):
+    net = hub()
+    network = network_from_pandapower(net, name="hub", origin="test")
+    (tmp_path / "list.txt").write_text("line:3")
+    config = newton30(str(tmp_path / "list.txt"), num_scenarios=6, v_min=0.99)
+    (row,) = screen(config, network=network).rows
+    assert row.status == "islanded"
+    assert row.num_scenarios == 6
+    assert row.mw_generation_cut_off == pytest.approx(60)
+    assert "bus:4" in row.reason
+
+    loads = sample_loads(network, stream("hub", "scenarios", seed=0), 6, spread=0.2, regime="drawn")
+    net.line.loc[3, "in_service"] = False
+    excess = overloaded = shift = 0.0
+    intact = solve(network, sample_loads(network, stream("hub", "x"), 1, spread=0)).voltage[0]
+    mean = np.zeros(6, complex)
+    for p, q in zip(loads.load_p * network.base_mva, loads.load_q * network.base_mva, strict=True):
+        net.load["p_mw"], net.load["q_mvar"] = p, q
+        pandapower.runpp(net, numba=False, tolerance_mva=1e-8, calculate_voltage_angles=True)
+        loading, v = net.res_line.loading_percent.fillna(0) / 100, net.res_bus.vm_pu.dropna()
+        overloaded += (loading > 1).any() / 6
+        excess += (loading - 1).clip(lower=0).sum() / 6
+        excess += (np.maximum(0.99 - v, v - 1.1).clip(lower=0) / 0.055).sum() / 6
+        mean += net.res_bus.vm_pu * np.exp(1j * np.deg2rad(net.res_bus.va_degree)) / 6
+    shift = np.nanmean(np.abs(mean - intact))
+    assert excess > 0
+    assert row.severity == pytest.approx(excess, rel=1e-6)
+    assert row.any_overload == pytest.approx(overloaded)
+    assert row.shift == pytest.approx(shift, rel=1e-6)
+    dead = network.bus_labels.index("bus:4")
+    assert np.isnan(row.bus_under[dead])
+    assert np.isfinite(np.delete(row.bus_under, dead)).all()
+    assert np.flatnonzero(np.isnan(row.branch_loading)).tolist() == [3]
+
+
+def test_an_empty_bus_that_is_cut_off_changes_nothing_that_matters(case30, tmp_path):
+    (tmp_path / "list.txt").write_text("line:12\nline:33\nline:15\n")
     idle = replace(
-        case30, load_power=np.where(np.isin(case30.load_bus, [10, 12]), 0, case30.load_power),
-        bus_fixed=np.where(np.arange(30) == 10, 0.2, case30.bus_fixed),
+        case30, gen_p=np.where(case30.gen_bus == 10, 0, case30.gen_p),
+        load_power=np.where(np.isin(case30.load_bus, [10, 12]), 0, case30.load_power),
+        bus_kind=np.where(np.isin(np.arange(30), [10]), BusKind.PQ, case30.bus_kind),
     )  # fmt: skip
-    config = replace(newton30(str(tmp_path / "list.txt")), v_min=0.99)
-    study = screen(config, network=idle)
-    rows = study.rows
-    assert [row.outage for row in rows[:2]] == ["line:33", "line:9"]
+    assert not np.isin(case30.load_bus, [10]).any()
+    rows = screen(newton30(str(tmp_path / "list.txt")), network=idle).rows
+    assert rows[0].outage == "line:33"
     assert rows[0].mw_at_risk == pytest.approx(3.5)
-    assert rows[1].severity > 0
-    assert [(row.status, row.severity) for row in rows[2:]] == [("islanded", 0.0)] * 2
-    assert sorted(row.mw_generation_cut_off > 0 for row in rows[2:])[-1]
-    assert study.to_json()["config"]["workers"] == 1
+    assert {row.outage for row in rows[1:]} == {"line:12", "line:15"}
+    assert all(row.num_scenarios == 12 for row in rows[1:])
+
+
+def test_a_rest_without_a_nominal_solution_is_a_loss_of_supply(tmp_path):
+    net = hub()
+    net.line.loc[[0, 4, 5], "length_km"] = 60.0
+    net.load["p_mw"] = [0.0, -200.0, 300.0]  # the ring can't do it without the generation at bus 4
+    network = network_from_pandapower(net, name="hub", origin="test")
+    (tmp_path / "list.txt").write_text("line:3")
+    (row,) = screen(newton30(str(tmp_path / "list.txt")), network=network).rows
+    assert row.status == "islanded"
+    assert "the rest has no nominal solution" in row.reason
+    assert row.severity == pytest.approx(LOST_SUPPLY + row.unsolved * 300)
+    assert row.unsolved > 0
+
+
+def test_surrogates_solve_what_is_left_and_count_it_apart(case9, surrogate9):
+    study = screen(icw9(), network=case9, surrogate=surrogate9)
+    exact = screen(replace(icw9(), method="newton"), network=case9)
+    islands = {row.outage: row for row in study.rows if row.islanded}
+    assert set(islands) == {"line:3", "line:6"}
+    for row in exact.rows:
+        if row.outage in islands:
+            assert islands[row.outage].severity == row.severity
+    assert study.cost["num_predicted"] == 30 * (len(study.rows) - 2)
+
+
+def test_predictions_that_are_no_numbers_do_not_pass_as_harmless(case9, surrogate9, monkeypatch):
+    class Blank:
+        def predict(self, x):
+            return np.full((len(x), surrogate9.layout.num_outputs), np.nan)
+
+    register(monkeypatch, "blank", lambda surrogate, context: Blank())
+    study = screen(replace(icw9(), method="blank"), network=case9, surrogate=surrogate9)
+    blank = [row for row in study.rows if not row.islanded]
+    assert {(row.status, row.severity) for row in blank} == {("failed", 100.0)}
+    assert "finite" in blank[0].reason
 
 
 def test_an_outage_without_a_nominal_solution_is_a_row_above_those_with_one(tmp_path):
@@ -268,9 +443,10 @@ def test_a_method_that_fails_leaves_a_row_with_the_holdouts_statistics(
 
     register(monkeypatch, "broken", fails)
     study = screen(replace(icw9(), method="broken"), network=case9, surrogate=surrogate9)
-    assert {row.status for row in study.rows} == {"failed"}
-    assert all(str(error) in row.reason for row in study.rows)
-    assert all(row.num_scenarios == 6 for row in study.rows)
+    rows = [row for row in study.rows if not row.islanded]
+    assert {row.status for row in rows} == {"failed"}
+    assert all(str(error) in row.reason for row in rows)
+    assert all(row.num_scenarios == 6 for row in rows)
 
 
 def test_a_prediction_that_fails_leaves_a_row(case9, surrogate9, monkeypatch):
@@ -280,7 +456,8 @@ def test_a_prediction_that_fails_leaves_a_row(case9, surrogate9, monkeypatch):
 
     register(monkeypatch, "broken", lambda surrogate, context: Broken())
     study = screen(replace(icw9(), method="broken"), network=case9, surrogate=surrogate9)
-    assert {(row.status, row.reason) for row in study.rows} == {("failed", "no prediction today")}
+    told = {(row.status, row.reason) for row in study.rows if not row.islanded}
+    assert told == {("failed", "no prediction today")}
 
 
 def test_a_grid_without_a_nominal_solution_is_refused(case30):
@@ -313,9 +490,11 @@ def test_wrong_configurations_are_refused_before_anything_is_computed(case9, sur
 def test_small_contexts_are_told_about_once_and_the_costs_add_up(case9, surrogate9):
     study = screen(icw9(num_context=4), network=case9, surrogate=surrogate9)
     (note,) = [note for note in study.notes if "rank" in note]
-    assert f"({len(study.rows)} times)" in note
-    assert study.cost["num_solves"] == len(study.rows) * (4 + 6)
-    assert study.cost["num_predicted"] == len(study.rows) * 30
+    islands = sum(row.islanded for row in study.rows)
+    predicted = len(study.rows) - islands
+    assert f"({predicted} times)" in note
+    assert study.cost["num_solves"] == predicted * (4 + 6) + islands * 30
+    assert study.cost["num_predicted"] == predicted * 30
     assert study.cost["outages_s"] == pytest.approx(sum(row.cost["wall_s"] for row in study.rows))
 
 

@@ -19,6 +19,7 @@ from gridshift.adapt.surrogate_config import describe_config
 from gridshift.errors import GridshiftWarning, StorageError
 from gridshift.grid.network import Network
 from gridshift.learn.training import Progress
+from gridshift.storage import replacing
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -134,15 +135,12 @@ def cached_arrays(
 
 
 def _write_arrays(path: Path, arrays: Arrays, record: dict[str, Any]) -> None:
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    about = {"record": np.array(json.dumps(record)), "names": np.array(sorted(arrays))}
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with part.open("wb") as file:
-            about = {"record": np.array(json.dumps(record)), "names": np.array(sorted(arrays))}
+        with replacing(path) as part, part.open("wb") as file:
             np.savez(file, **about, **arrays)  # type: ignore[arg-type]
-        os.replace(part, path)
-    except OSError as problem:
-        _warn(StorageError(f"cannot write {path}: {problem.strerror}"))
+    except StorageError as problem:
+        _warn(problem)
 
 
 def _warn(problem: Exception) -> None:

@@ -1,7 +1,6 @@
 """Solved scenarios as pairs (x, y), and their file."""
 
 import json
-import os
 import zipfile
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from gridshift.errors import ScenarioError, StorageError
 from gridshift.grid.network import Network
 from gridshift.grid.powerflow import solve
 from gridshift.grid.scenarios import Injections
+from gridshift.storage import replacing
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -48,20 +48,14 @@ class Dataset:
         Raises:
             StorageError: the file cannot be written.
         """
-        path = Path(path)
-        part = path.with_name(path.name + ".part")
         about = {
             "grid": self.network.name,
             "network_digest": self.network.digest,
             "layout_digest": self.layout.digest,
             "status_counts": self.status_counts,
         }
-        try:
-            with part.open("wb") as file:
-                np.savez(file, x=self.x, y=self.y, about=np.array(json.dumps(about)))
-            os.replace(part, path)
-        except OSError as error:
-            raise StorageError(f"cannot write {path}: {error.strerror}") from error
+        with replacing(path) as part, part.open("wb") as file:
+            np.savez(file, x=self.x, y=self.y, about=np.array(json.dumps(about)))
 
     @classmethod
     def load(cls, path: str | Path, network: Network) -> "Dataset":

@@ -3,7 +3,6 @@
 import hashlib
 import importlib.metadata
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from gridshift.errors import StorageError, SurrogateMismatchError
 from gridshift.grid.network import Network
 from gridshift.learn.third_moment import SkewCorrected
 from gridshift.learn.whitening import Affine, Transform
+from gridshift.storage import write_bytes, write_text
 
 FORMAT = 1
 """Raised whenever a reader of the old files would misread the new ones."""
@@ -57,12 +57,8 @@ def save(surrogate: Surrogate, folder: str | Path) -> None:
         "versions": {name: importlib.metadata.version(name) for name in PACKAGES},
         "tensors_sha256": hashlib.sha256(tensors).hexdigest(),
     }
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        _write(folder / "surrogate.safetensors", tensors)
-        _write(folder / "surrogate.json", (json.dumps(about, indent=2) + "\n").encode())
-    except OSError as error:
-        raise StorageError(f"cannot write a surrogate to {folder}: {error.strerror}") from error
+    write_bytes(folder / "surrogate.safetensors", tensors)
+    write_text(folder / "surrogate.json", json.dumps(about, indent=2) + "\n")
 
 
 def load(folder: str | Path, network: Network) -> Surrogate:
@@ -139,9 +135,3 @@ def _read(folder: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
     if hashlib.sha256(tensors).hexdigest() != about.get("tensors_sha256"):
         raise StorageError(f"the two files in {folder} do not belong together; train it anew")
     return about, tensors_from_bytes(tensors)
-
-
-def _write(path: Path, content: bytes) -> None:
-    part = path.with_name(path.name + ".part")
-    part.write_bytes(content)
-    os.replace(part, path)

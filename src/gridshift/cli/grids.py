@@ -136,11 +136,11 @@ def _elements(network: "Network") -> list[dict[str, Any]]:
 def _outages(network: "Network") -> list[dict[str, Any]]:
     from gridshift.grid.contingency import (
         cut_off_buses,
+        demand_at,
         enumerate_outages,
-        mw_at_buses,
+        generation_at,
         outage_text,
     )
-    from gridshift.study.risk import generation_cut_off
 
     candidates = enumerate_outages(network, "all")
     return [
@@ -148,8 +148,8 @@ def _outages(network: "Network") -> list[dict[str, Any]]:
             "outage": outage_text(outage),
             "islands": len(buses) > 0,
             "cut_off": [network.bus_labels[bus] for bus in buses],
-            "mw_cut_off": mw_at_buses(network, buses),
-            "mw_generation_cut_off": generation_cut_off(network, buses),
+            "mw_cut_off": demand_at(network, buses),
+            "mw_generation_cut_off": generation_at(network, buses),
         }
         for outage, buses in zip(candidates, cut_off_buses(network, candidates), strict=True)
     ]

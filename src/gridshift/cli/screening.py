@@ -34,11 +34,13 @@ COLUMNS = {
     "severity": "expected sum of limit violations, each as a share of its limit (loading beyond 1; "
     "distance outside the voltage band over its half width), plus 100 for a scenario without a "
     "solution. From 1e6 on: loss of supply, 1e6 plus the MW at risk (demand cut off, or all demand "
-    "times `unsolved` where there is no nominal solution). 0 if buses without load are cut off",
+    "times `unsolved` where there is no nominal solution)",
     "unsolved": "share of scenarios without a solution: of all for newton and with --certify, else "
     "of context and hold-out",
-    "cut_off": "buses cut off",
-    "mw_cut_off": "nominal demand there, MW",
+    "cut_off": "buses cut off; if no demand goes with them, the rest is solved exactly, whatever "
+    "the method",
+    "mw_cut_off": "nominal demand there, MW: all that draws active power, whatever is generated "
+    "beside it",
     "mw_generation_cut_off": "scheduled generation there, MW",
     "num_scenarios": "scenarios behind the limit statistics",
     "num_context": "solved cases that the method was given",
@@ -80,7 +82,7 @@ COLUMNS = {
         "surrogate": "where it came from: `trained` now, `reused` from the cache, `given` by "
         "--surrogate; null for newton",
         "outages": "list, the worst first, with the keys of the next table up to `cost`",
-        "splitting": "with lines, trafos, all, n-2: outages that cut buses off, not ranked: "
+        "splitting": "with lines, trafos, all, n-2: outages that cut demand off, not ranked: "
         "`outage`, `cut_off`, `mw_cut_off` (demand), `mw_generation_cut_off`; from a file they are "
         "in `outages`",
         "intact": "of the intact grid, solved exactly: `severity`, `unsolved`, `any_voltage`, "
@@ -240,6 +242,8 @@ def _print(console, result: "Screening", top: int, came_from: str | None) -> Non
     for rank, row in enumerate(result.rows[:top], 1):
         solved = row.status == "solved"
         place = (row.worst_branch or row.worst_bus) if solved else row.status.replace("_", " ")
+        if row.islanded and not row.lost_supply:
+            place = " ".join(filter(None, (row.worst_branch or row.worst_bus, "(island)")))
         shares = [row.unsolved, row.any_voltage, *([row.any_overload] if rated else [])]
         ranked_by = f"{row.mw_at_risk:,.1f} MW" if row.lost_supply else row.severity
         cells = (rank, row.outage, ranked_by, *map(_percent, shares), place or None)
@@ -266,9 +270,12 @@ def _print(console, result: "Screening", top: int, came_from: str | None) -> Non
             "(severity 1e6 + MW in the files)",
             style="dim",
         )
-    if any(row.islanded and not row.lost_supply for row in result.rows):
+    islands = [row for row in result.rows[:top] if row.islanded and not row.lost_supply]
+    if islands:
+        mw = max(row.mw_generation_cut_off for row in islands)
         console.print(
-            "islanded with severity 0: cuts buses off but no load; the rest is not studied",
+            f"island: buses cut off, without demand and with up to {mw:,.1f} MW of generation; the "
+            "rest is solved exactly, and the slack makes up for what is missing",
             style="dim",
         )
     console.print(
@@ -307,7 +314,7 @@ def _below(result: "Screening", top: int) -> str:
     if result.splitting:
         worst = result.splitting[0]["mw_cut_off"]
         parts.append(
-            f"{len(result.splitting):,} outages split the grid, up to {worst:,.1f} MW cut off: not "
+            f"{len(result.splitting):,} outages cut demand off, up to {worst:,.1f} MW: not "
             "ranked, listed in the report; name them in a file of contingencies to rank them first"
         )
     return "; ".join(parts)

@@ -229,6 +229,8 @@ class Assessment:
     """Labels of the buses without a path to any slack bus."""
     mw_cut_off: float
     """Nominal active demand at those buses, MW."""
+    mw_generation_cut_off: float
+    """Scheduled generation there, MW."""
     status: RowStatus
     """ISLANDED if buses are cut off, else how the nominal power flow ended."""
     voltage: Complex
@@ -249,12 +251,20 @@ class Assessment:
             return f"{text} leaves no nominal solution ({self.status.text.replace('_', ' ')})"
         shown, more = ", ".join(self.cut_off[:5]), len(self.cut_off) - 5
         shown += f" and {more} more" if more > 0 else ""
-        return f"{text} separates {shown} ({self.mw_cut_off:.1f} MW)"
+        return (
+            f"{text} separates {shown} ({self.mw_cut_off:.1f} MW of demand, "
+            f"{self.mw_generation_cut_off:.1f} MW of generation)"
+        )
 
 
-def mw_at_buses(network: Network, buses: Int) -> float:
-    """Nominal active demand of the loads at these buses, MW."""
-    return float(network.load_power.real[np.isin(network.load_bus, buses)].sum() * network.base_mva)
+def demand_at(network: Network, buses: Int) -> float:
+    """Nominal active demand at these buses, MW, whatever is generated beside it."""
+    return float(network.bus_demand[buses].sum() * network.base_mva)
+
+
+def generation_at(network: Network, buses: Int) -> float:
+    """Scheduled active generation at these buses, MW, whatever is consumed beside it."""
+    return float(network.bus_generation[buses].sum() * network.base_mva)
 
 
 def assess(network: Network, outage: Outage, *, cut_off: Int | None = None) -> Assessment:
@@ -275,7 +285,8 @@ def assess(network: Network, outage: Outage, *, cut_off: Int | None = None) -> A
         outage=outage,
         network=left,
         cut_off=tuple(network.bus_labels[b] for b in buses),
-        mw_cut_off=mw_at_buses(network, buses),
+        mw_cut_off=demand_at(network, buses),
+        mw_generation_cut_off=generation_at(network, buses),
         status=status,
         voltage=voltage,
     )

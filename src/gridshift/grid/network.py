@@ -49,6 +49,9 @@ class Network:
     """(B,) admittance to ground; power it draws at 1 p.u. is its conjugate."""
     bus_fixed: Complex
     """(B,) power injected by whatever is neither a load nor a generator of this table."""
+    bus_consumed: Real = field(default_factory=lambda: np.zeros(()))
+    """(B,) active power that elements summed in `bus_fixed` draw (motors, wards, charging storage),
+    where others at the bus may give as much; not used by the power flow. 0 if not given."""
     bus_v_set: Real
     """(B,) magnitude set-point at PV and slack buses, NaN at PQ buses."""
     v_start: Complex
@@ -84,6 +87,9 @@ class Network:
     """Elements taken out by `without`, sorted."""
 
     def __post_init__(self) -> None:
+        if not self.bus_consumed.ndim:
+            zeros = np.full(self.num_buses, float(self.bus_consumed))
+            object.__setattr__(self, "bus_consumed", zeros)
         for f in fields(self):
             value = getattr(self, f.name)
             if isinstance(value, np.ndarray):
@@ -148,6 +154,31 @@ class Network:
         power = self.bus_fixed.copy()
         np.add.at(power, self.gen_bus, self.gen_p)
         return power
+
+    @cached_property
+    def bus_demand(self) -> Real:
+        """(B,) nominal active power drawn, p.u.: by loads, by generators with a negative schedule,
+        by what `bus_fixed` sums up, and by conductances to ground at 1 p.u."""
+        fixed = np.maximum(self.bus_consumed, -self.bus_fixed.real)
+        return fixed + np.maximum(0, self.bus_shunt.real) + self._drawn(+1)
+
+    @cached_property
+    def bus_generation(self) -> Real:
+        """(B,) nominal active power given, p.u.; what is drawn at the same bus doesn't cancel it.
+
+        The slack's share is not in it.
+        """
+        fixed = self.bus_fixed.real + np.maximum(self.bus_consumed, -self.bus_fixed.real)
+        fixed[fixed < 1e-12 * (1 + self.bus_consumed)] = 0  # what rounding leaves
+        return fixed + np.maximum(0, -self.bus_shunt.real) + self._drawn(-1)
+
+    def _drawn(self, sign: int) -> Real:
+        """(B,) what loads and generators with power of this sign draw, or give for -1."""
+        found = np.zeros(self.num_buses)
+        np.add.at(found, self.load_bus, np.maximum(0, sign * self.load_power.real))
+        scheduled = np.where(self.bus_kind[self.gen_bus] == BusKind.SLACK, 0, self.gen_p)
+        np.add.at(found, self.gen_bus, np.maximum(0, -sign * scheduled))
+        return found
 
     def injected(self, load_power: Complex) -> Complex:
         """(..., B) bus injections, p.u., for demands `load_power` (..., L)."""
@@ -215,7 +246,8 @@ class Network:
         state = hashlib.sha256()
         for f in fields(self):
             value = getattr(self, f.name)
-            if isinstance(value, np.ndarray):
+            # Without consumption there, the digest is that of a grid that doesn't know of it.
+            if isinstance(value, np.ndarray) and (f.name != "bus_consumed" or value.any()):
                 state.update(f.name.encode())
                 state.update(np.ascontiguousarray(value).tobytes())
         state.update(

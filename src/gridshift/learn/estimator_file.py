@@ -3,7 +3,6 @@
 import hashlib
 import importlib.metadata
 import json
-import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from gridshift.learn.backbones.mlp import MlpConfig
 from gridshift.learn.estimator import ICWRegressor
 from gridshift.learn.folding import FoldedNetwork
 from gridshift.learn.whitening import Affine
+from gridshift.storage import write_bytes, write_text
 
 FORMAT = 1
 """Raised whenever a reader of the old files would misread the new ones."""
@@ -62,12 +62,8 @@ def save(estimator: ICWRegressor, folder: str | Path, *, about: dict[str, Any]) 
         "tensors_sha256": hashlib.sha256(tensors).hexdigest(),
     }
     text = json.dumps(state, indent=2, ensure_ascii=False) + "\n"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        _write(folder / "estimator.safetensors", tensors)
-        _write(folder / "estimator.json", text.encode())
-    except OSError as error:
-        raise StorageError(f"cannot write a model to {folder}: {error.strerror}") from error
+    write_bytes(folder / "estimator.safetensors", tensors)
+    write_text(folder / "estimator.json", text)
 
 
 def load(folder: str | Path) -> tuple[ICWRegressor, dict[str, Any]]:
@@ -124,9 +120,3 @@ def _read(folder: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
     if hashlib.sha256(tensors).hexdigest() != state.get("tensors_sha256"):
         raise StorageError(f"the two files in {folder} do not belong together; fit it anew")
     return state, tensors_from_bytes(tensors)
-
-
-def _write(path: Path, content: bytes) -> None:
-    part = path.with_name(path.name + ".part")
-    part.write_bytes(content)
-    os.replace(part, path)

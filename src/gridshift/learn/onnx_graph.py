@@ -4,7 +4,6 @@ Precision is that of our own prediction: inputs and outputs are float64, scaling
 layers are float32, and the bias, the large part of y, is added in float64.
 """
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -15,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from gridshift.errors import GridshiftError, StorageError
+from gridshift.errors import GridshiftError
 from gridshift.learn.folding import FoldedNetwork, run
 from gridshift.learn.moments import Real
+from gridshift.storage import write_bytes
 
 OPSET = 17
 IR_VERSION = 8
@@ -88,16 +88,8 @@ def write_onnx(
             f"the ONNX model differs from our prediction by {difference.max():.2g} in output "
             f"{worst[1]} of row {worst[0]}, more than round-off; nothing was written"
         )
-    path = Path(path)
-    part = path.with_name(path.name + ".part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_bytes(model)
-        os.replace(part, path)
-    except OSError as error:
-        raise StorageError(f"cannot write {path}: {error.strerror}") from error
     return WrittenModel(
-        path=path,
+        path=write_bytes(path, model),
         num_bytes=len(model),
         num_checked=len(check_on),
         max_difference=float(difference.max(initial=0.0)),

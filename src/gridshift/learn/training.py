@@ -2,9 +2,9 @@
 
 import copy
 import hashlib
+import io
 import json
 import math
-import os
 import pickle
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from gridshift.errors import GridshiftError, StorageError
+from gridshift.storage import write_bytes
 
 Progress = Callable[[int, int, float], None]
 """Called with the step done, the number of steps, and the mean loss since the last call."""
@@ -193,12 +194,9 @@ class _Checkpoint:
         }
         if next(self.backbone.parameters()).is_cuda:
             state["random_cuda"] = torch.cuda.get_rng_state()
-        part = self.path.with_name(self.path.name + ".part")
-        try:
-            torch.save(state, part)
-            os.replace(part, self.path)
-        except (OSError, RuntimeError) as error:
-            raise StorageError(f"cannot write checkpoint {self.path}: {error}") from error
+        content = io.BytesIO()  # torch's own files end a full disk with more than an OSError
+        torch.save(state, content)
+        write_bytes(self.path, content.getvalue())
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from gridshift.study.outage import EXACT
 from gridshift.study.row import CERTIFIED, OutageRow
 from gridshift.study.screening import ScreenConfig
 
@@ -35,8 +36,12 @@ def ledger(rows: Sequence[OutageRow], config: ScreenConfig, exact_us: float) -> 
     names = rows[0].cost if rows else ()
     columns = {name: sum(row.cost[name] for row in rows) for name in names}
     columns["outages_s"] = columns.pop("wall_s", 0.0)
-    predicted = sum(row.num_scenarios for row in rows)
-    predict_s = columns.get("predict_s", 0.0) + columns.get("certify_s", 0.0)
+    # Where buses are cut off, the rest is solved and not predicted, whatever the method.
+    by_method = [row for row in rows if config.method == EXACT or not row.islanded]
+    predicted = sum(row.num_scenarios for row in by_method)
+    predict_s = sum(
+        row.cost.get(name, 0.0) for row in by_method for name in ("predict_s", "certify_s")
+    )
     predict_us = predict_s / predicted * 1e6 if predicted else float("nan")
     once = columns.get("data_s", 0.0) + columns.get("fit_s", 0.0)
     saved = exact_us - predict_us

@@ -1,7 +1,7 @@
 """One outage under many scenarios: from the topology to a row of the study."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,19 +13,19 @@ from gridshift.errors import GridshiftError
 from gridshift.grid.contingency import Assessment, Outage, assess, outage_text
 from gridshift.grid.equations import worst_mismatch
 from gridshift.grid.network import Network
-from gridshift.grid.powerflow import RowStatus, solve
+from gridshift.grid.powerflow import RowStatus, nominal, solve
 from gridshift.grid.scenarios import Injections, sample_loads, stream
+from gridshift.grid.supplied import SuppliedPart, supplied_part
 from gridshift.study.metrics import mean_absolute_errors, summarise
 from gridshift.study.risk import (
     Risk,
     RiskCounter,
-    generation_cut_off,
     lost_supply_severity,
     risk_of,
     severity,
     with_limits,
 )
-from gridshift.study.row import CERTIFIED, FAILED, Clock, OutageRow
+from gridshift.study.row import BY_BRANCH, BY_BUS, CERTIFIED, FAILED, Clock, OutageRow
 
 if TYPE_CHECKING:
     from gridshift.adapt.base import Base
@@ -75,9 +75,9 @@ def screen_outage(setting: Setting, outage: Outage, *, cut_off: Int | None = Non
     try:
         found = assess(setting.network, outage, cut_off=cut_off)
         if not found.usable:
-            row = _without_supply(setting, found, clock)
+            row = _cut_off(setting, found, clock)
         elif setting.method is None:
-            row = _solved(setting, found, clock)
+            row = _solved(setting, found.network, clock)
         else:
             row = _adapted(setting, found, clock)
     except (GridshiftError, ArithmeticError, np.linalg.LinAlgError, RuntimeError) as error:
@@ -87,44 +87,74 @@ def screen_outage(setting: Setting, outage: Outage, *, cut_off: Int | None = Non
             "unsolved": 1.0,
             "severity": severity(excess=0, unsolved=1),
         }
+    if not np.isfinite(row["severity"]):  # must not rank, and least of all as harmless
+        row |= {
+            "status": FAILED,
+            "reason": "no scenario has a prediction of finite numbers",
+            "severity": severity(excess=0, unsolved=1),
+        }
     return OutageRow(outage=outage_text(outage), **row, cost=clock.columns())
 
 
-def _without_supply(setting: Setting, found: Assessment, clock: "Clock") -> dict[str, Any]:
-    """Islanded, or without a nominal solution: some scenarios may still have one."""
+def _cut_off(setting: Setting, found: Assessment, clock: "Clock") -> dict[str, Any]:
+    """Buses are cut off, or there is no nominal solution.
+
+    Demand that is cut off is lost, and that is the severity; the rest is not looked at. Where only
+    generation or an empty bus goes, the rest is a grid that must do without: every scenario is
+    solved, as a surrogate of the whole grid knows nothing of it.
+    """
     row = {
         "status": found.status.text,
         "reason": found.reason,
         "cut_off": list(found.cut_off),
         "mw_cut_off": found.mw_cut_off,
-        "unsolved": 1.0,
+        "mw_generation_cut_off": found.mw_generation_cut_off,
     }
-    at_risk = found.mw_cut_off
-    if found.status == RowStatus.ISLANDED:
-        network = setting.network
-        buses = np.array([network.bus_labels.index(label) for label in found.cut_off], np.int64)
-        row["mw_generation_cut_off"] = generation_cut_off(network, buses)
-        if at_risk <= 0:  # no load to lose
-            return row | {"severity": 0.0}
+    if found.mw_cut_off > 0:
+        return row | {"unsolved": 1.0, "severity": lost_supply_severity(found.mw_cut_off)}
     if found.status != RowStatus.ISLANDED:
-        loads = setting.drawn("holdout", outage_text(found.outage), setting.config.num_holdout)
-        with clock("holdout"):
-            solution = solve(found.network, loads)
-        row["unsolved"] = float(1 - solution.solved.mean())
-        row["num_solves"] = len(solution.solved)
-        demand = setting.network.load_power.real.sum() * setting.network.base_mva
-        at_risk = row["unsolved"] * float(demand)
-    return row | {"severity": lost_supply_severity(at_risk)}
+        return row | _without_solution(setting, found.outage, found.network, clock)
+    part = supplied_part(found.network)
+    rest = replace(
+        setting, voltage=setting.voltage[part.buses], loads=part.scenarios(setting.loads)
+    )
+    status = RowStatus(int(nominal(part.network).status[0]))
+    if status != RowStatus.SOLVED:
+        words = status.text.replace("_", " ")
+        row["reason"] += f", and the rest has no nominal solution ({words})"
+        return row | _without_solution(setting, found.outage, part.network, clock, part=part)
+    row["reason"] += "; the rest is solved without them"
+    studied = _solved(rest, part.network, clock)
+    studied |= {name: part.bus_values(studied[name]) for name in BY_BUS}
+    studied |= {name: part.branch_values(studied[name]) for name in BY_BRANCH}
+    return studied | row
 
 
-def _solved(setting: Setting, found: Assessment, clock: "Clock") -> dict[str, Any]:
+def _without_solution(
+    setting: Setting, outage: Outage, network: Network, clock: "Clock",
+    part: SuppliedPart | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """No nominal solution: some scenarios may still have one; the others lose all demand."""
+    loads = setting.drawn("holdout", outage_text(outage), setting.config.num_holdout)
+    with clock("holdout"):
+        solution = solve(network, loads if part is None else part.scenarios(loads))
+    unsolved = float(1 - solution.solved.mean())
+    demand = float(setting.network.bus_demand.sum() * setting.network.base_mva)
+    return {
+        "unsolved": unsolved,
+        "num_solves": len(solution.solved),
+        "severity": lost_supply_severity(unsolved * demand),
+    }
+
+
+def _solved(setting: Setting, network: Network, clock: "Clock") -> dict[str, Any]:
     """Every scenario solved exactly."""
-    counter = _Counter(setting, found.network)
+    counter = _Counter(setting, network)
     solved, worst = 0, []
     tol = min(1e-8, setting.config.certify or 1e-8)
     for rows in _blocks(setting.loads.num_rows):
         with clock("predict"):
-            solution = solve(found.network, setting.loads.rows(rows), tol=tol)
+            solution = solve(network, setting.loads.rows(rows), tol=tol)
         solved += int(solution.solved.sum())
         worst.append(solution.mismatch[solution.solved])
         with clock("risk"):

@@ -11,6 +11,7 @@ from matplotlib.ticker import LogLocator, NullLocator
 from gridshift.arrays import Real
 from gridshift.errors import StorageError
 from gridshift.grid.contingency import outage_text
+from gridshift.storage import replacing
 from gridshift.study.compare import Comparison, ComparisonRow
 from gridshift.study.figures import BLUE, GREEN, GREY, RED, STYLE
 
@@ -49,10 +50,10 @@ def save_pareto(comparison: Comparison, path: str | Path) -> Path:
     with mpl.rc_context({"svg.hashsalt": "pareto", **STYLE}):
         figure = pareto_figure(comparison)
         metadata = {"Date": None} if path.suffix == ".svg" else None
-        try:
-            figure.savefig(path, dpi=160, metadata=metadata, facecolor="white")
-        except OSError as error:
-            raise StorageError(f"cannot write {path}: {error.strerror or error}") from error
+        with replacing(path) as part:
+            figure.savefig(
+                part, format=path.suffix[1:], dpi=160, metadata=metadata, facecolor="white"
+            )
     return path
 
 

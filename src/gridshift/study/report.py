@@ -42,8 +42,9 @@ def render(study: Screening) -> str:
         study=study,
         config=study.config,
         exact=study.config.method == EXACT,
-        lost=[(rank, row) for rank, row in rows if row.lost_supply or row.islanded],
-        ranked=[(rank, row) for rank, row in rows if not (row.lost_supply or row.islanded)],
+        lost=[(rank, row) for rank, row in rows if row.lost_supply],
+        ranked=[(rank, row) for rank, row in rows if not row.lost_supply],
+        islands=[row for row in study.rows if row.islanded and not row.lost_supply],
         num_shown=NUM_SHOWN,
         tiles=_tiles(study),
         what=_what(study),
@@ -73,7 +74,7 @@ def _tiles(study: Screening) -> list[tuple[str, str, str]]:
     lost = sum(row.lost_supply for row in study.rows)
     likely = sum(max(_or_0(row.any_voltage), _or_0(row.any_overload)) >= 0.5 for row in studied)
     errors = sorted(row.mae["overall"] for row in studied if math.isfinite(row.mae["overall"]))
-    apart = f"{len(study.splitting):,} more split the grid" if study.splitting else "worst first"
+    apart = f"{len(study.splitting):,} more cut demand off" if study.splitting else "worst first"
     tiles = [
         (f"{len(study.rows):,}", "outages ranked", apart),
         (f"{lost:,}", "leave load without supply", "islanded, or no nominal solution"),

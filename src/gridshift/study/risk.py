@@ -214,13 +214,6 @@ def lost_supply_severity(mw_at_risk: float) -> float:
     """Severity of an outage that cuts load off or has no nominal solution: above all others.
 
     These are ordered by the MW at risk: the demand cut off, or all demand times the share of
-    scenarios without a solution. An outage that cuts off buses without load has severity 0.
+    scenarios without a solution.
     """
     return LOST_SUPPLY + float(mw_at_risk)
-
-
-def generation_cut_off(network: Network, buses: Int) -> float:
-    """Scheduled generation at these buses, MW: generators, and what else injects there."""
-    at = np.isin(network.gen_bus, buses)
-    power = np.fmax(0, network.gen_p[at]).sum() + np.fmax(0, network.bus_fixed.real[buses]).sum()
-    return float(power * network.base_mva)

@@ -1,7 +1,7 @@
 """The row that a study keeps of one outage."""
 
 import time
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import Field, asdict, dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,7 @@ class OutageRow:
     """Share of scenarios without a solution: of all ('newton'), else of context and hold-out."""
     cut_off: list[str] = field(default_factory=list)
     mw_cut_off: float = 0.0
-    """Nominal demand at the buses cut off."""
+    """Nominal demand at the buses cut off, whatever is generated there."""
     mw_generation_cut_off: float = 0.0
     """Scheduled generation there."""
     num_scenarios: int = 0
@@ -77,7 +77,8 @@ class OutageRow:
     """Seconds: data (context), holdout, fit, predict, certify, risk, wall."""
 
     bus_under: Real = field(default_factory=_nothing, repr=False)
-    """(B,) share of scenarios below the lower voltage limit; empty where nothing was studied."""
+    """(B,) share of scenarios below the lower voltage limit; empty where nothing was studied. NaN
+    at buses cut off, as in the other arrays."""
     bus_over: Real = field(default_factory=_nothing, repr=False)
     """(B,) share of scenarios above the upper voltage limit."""
     bus_violation: Real = field(default_factory=_nothing, repr=False)
@@ -91,12 +92,12 @@ class OutageRow:
 
     @property
     def islanded(self) -> bool:
-        """Whether buses are cut off; nothing else is studied then."""
+        """Whether buses are cut off; if no demand goes with them, the rest is solved exactly."""
         return self.status == RowStatus.ISLANDED.text
 
     @property
     def lost_supply(self) -> bool:
-        """Whether load is left without supply: ranked first, by the MW at risk."""
+        """Whether demand is left without supply: ranked first, by the MW at risk."""
         return self.severity >= LOST_SUPPLY
 
     @property
@@ -109,8 +110,17 @@ class OutageRow:
         return asdict(self)
 
     @classmethod
-    def of_stored(cls, values: dict[str, Any]) -> "OutageRow":
-        """The row of values that came back from a store."""
+    def of_stored(
+        cls, values: dict[str, Any], *, outage: str, num_buses: int, num_branches: int
+    ) -> "OutageRow | None":
+        """The row of values that came back from a store; None if they are no row of this outage."""
+        shape = dict.fromkeys(BY_BUS, num_buses) | dict.fromkeys(BY_BRANCH, num_branches)
+        if set(values) != {f.name for f in fields(cls)} or values["outage"] != outage:
+            return None
+        if not all(_fits(f, values[f.name], shape.get(f.name, 0)) for f in fields(cls)):
+            return None
+        if not np.isfinite(values["severity"]):
+            return None
         arrays: dict[str, Any] = {name: np.array(values[name], np.float64) for name in ARRAYS}
         return cls(**(values | arrays))
 
@@ -121,6 +131,30 @@ class OutageRow:
 
 ARRAYS = tuple(f.name for f in fields(OutageRow) if f.default_factory is _nothing)
 """Fields with a value per bus or branch."""
+BY_BUS = tuple(name for name in ARRAYS if name.startswith("bus_"))
+BY_BRANCH = tuple(name for name in ARRAYS if name.startswith("branch_"))
+
+
+def _fits(f: Field, value: Any, size: int) -> bool:
+    """Whether a stored value is what the field holds; arrays have `size` entries or none."""
+    if f.name in ARRAYS:
+        return isinstance(value, list) and len(value) in (0, size) and all(map(_is_real, value))
+    if f.type is float:
+        return _is_real(value)
+    if f.type == list[str]:
+        return isinstance(value, list) and all(isinstance(item, str) for item in value)
+    if f.type == dict[str, float]:
+        names = Clock().columns() if f.name == "cost" else f.default_factory()  # type: ignore[operator,misc]
+        return (
+            isinstance(value, dict)
+            and value.keys() == names.keys()
+            and all(map(_is_real, value.values()))
+        )
+    return type(value) is f.type
+
+
+def _is_real(value: Any) -> bool:
+    return type(value) in (float, int)
 
 
 class Clock:

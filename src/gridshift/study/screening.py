@@ -77,7 +77,7 @@ class Screening:
     rows: tuple[OutageRow, ...]
     """The worst outage first."""
     splitting: tuple[dict[str, Any], ...]
-    """Outages of an enumerated kind that split the grid, by MW cut off; not among the rows."""
+    """Outages of an enumerated kind that cut demand off, by MW; not among the rows."""
     intact: dict[str, float]
     """Severity and violation probabilities of the intact grid, solved exactly."""
     intact_risk: Risk = field(repr=False)

@@ -9,9 +9,8 @@ another configuration in the same folder are never taken for its own.
 import hashlib
 import json
 import math
-import os
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gridshift.errors import StorageError
+from gridshift.storage import clear_left_over, replacing, write_text
 
 
 def task_key(task: Mapping[str, Any]) -> str:
@@ -39,7 +39,10 @@ def finite_json(value: Any) -> Any:
 
 
 class Store:
-    """A folder of finished rows. Made on first use; every problem with it is a `StorageError`."""
+    """A folder of finished rows. Made on first use; every problem with it is a `StorageError`.
+
+    What an earlier run that was killed left half-written in it is removed.
+    """
 
     def __init__(self, folder: str | Path):
         self.folder = Path(folder)
@@ -52,19 +55,18 @@ class Store:
             raise StorageError(
                 f"cannot write to {self.folder}: {error.strerror}; choose another folder"
             ) from error
+        clear_left_over(self.folder)
+        clear_left_over(self._rows)
 
     def load(self, key: str) -> dict[str, Any] | None:
-        """The finished row of a task; None if there is none, or one that was cut short."""
-        path = self._row_path(key)
+        """The finished row of a task; None if there is none, or one that is damaged."""
         try:
-            table = pq.ParquetFile(path).read()
-        except FileNotFoundError:
+            table = pq.ParquetFile(self._row_path(key), page_checksum_verification=True).read()
+            if table.num_rows != 1 or (table.schema.metadata or {}).get(b"key") != key.encode():
+                return None
+            return table.to_pylist()[0]
+        except (pa.ArrowException, OSError, ValueError):  # recomputed, and then replaced
             return None
-        except (pa.ArrowException, OSError):  # a damaged file is recomputed, and then replaced
-            return None
-        if table.num_rows != 1 or (table.schema.metadata or {}).get(b"key") != key.encode():
-            return None
-        return table.to_pylist()[0]
 
     def save(self, key: str, row: Mapping[str, Any]) -> None:
         """Keep the finished row of a task.
@@ -73,7 +75,7 @@ class Store:
             StorageError: it cannot be written; nothing half-written is left.
         """
         table = pa.Table.from_pylist([dict(row)]).replace_schema_metadata({"key": key})
-        self._write(self._row_path(key), lambda path: pq.write_table(table, path))
+        _write(table, self._row_path(key))
 
     def finish(self, rows: Iterable[Mapping[str, Any]], summary: Mapping[str, Any]) -> Path:
         """Write all rows of the study as one table and its summary; return the summary's path.
@@ -82,31 +84,19 @@ class Store:
             StorageError: one of them cannot be written.
         """
         table = pa.Table.from_pylist([dict(row) for row in rows])
-        self._write(self.folder / "screening.parquet", lambda path: pq.write_table(table, path))
+        _write(table, self.folder / "screening.parquet")
         return self.write_text(
             "summary.json", json.dumps(finite_json(summary), indent=1, allow_nan=False) + "\n"
         )
 
     def write_text(self, name: str, text: str) -> Path:
         """Write a text file of the folder, all of it or nothing, and return its path."""
-        path = self.folder / name
-        self._write(path, lambda part: Path(part).write_text(text, encoding="utf-8"))
-        return path
+        return write_text(self.folder / name, text)
 
     def _row_path(self, key: str) -> Path:
         return self._rows / f"{key}.parquet"
 
-    def _write(self, path: Path, write: Callable[[str], Any]) -> None:
-        part = ""
-        try:
-            handle, part = tempfile.mkstemp(
-                dir=path.parent, prefix=f".{path.name}.", suffix=".part"
-            )
-            os.close(handle)
-            write(part)
-            os.chmod(part, 0o644)
-            os.replace(part, path)
-        except OSError as error:  # pyarrow's own I/O errors are OSError as well
-            if part:
-                Path(part).unlink(missing_ok=True)
-            raise StorageError(f"cannot write {path}: {error.strerror or error}") from error
+
+def _write(table: pa.Table, path: Path) -> None:
+    with replacing(path) as part:
+        pq.write_table(table, part, write_page_checksum=True)

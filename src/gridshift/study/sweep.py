@@ -20,8 +20,9 @@ from gridshift.grid.contingency import (
     Outage,
     assess,
     cut_off_buses,
+    demand_at,
+    generation_at,
     label_order,
-    mw_at_buses,
     outage_text,
     select_outages,
 )
@@ -32,7 +33,7 @@ from gridshift.grid.scenarios import sample_loads, stream
 from gridshift.study.ledger import ledger, training_seconds
 from gridshift.study.outage import EXACT, Setting, screen_outage
 from gridshift.study.provenance import Threads, about_this_run
-from gridshift.study.risk import Risk, generation_cut_off, limit_notes, risk_of, severity
+from gridshift.study.risk import Risk, limit_notes, risk_of, severity
 from gridshift.study.row import OutageRow
 from gridshift.study.screening import ScreenConfig, Screening
 from gridshift.study.store import Store, task_key
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from gridshift.adapt.base import Base
     from gridshift.adapt.methods import Method
 
-FORMAT = 2
+FORMAT = 3
 """Raised whenever stored rows change their meaning; older ones are then recomputed."""
 NUM_INTACT = 1000
 """Scenarios at most that are solved on the intact grid, to compare with."""
@@ -182,20 +183,21 @@ def _intact_voltage(network: Network) -> Complex:
 def _set_apart(
     network: Network, outages: list[Outage], cut_off: list[Int]
 ) -> tuple[list[Outage], list[Int], tuple[dict[str, Any], ...]]:
-    """Outages that keep the grid whole, and a list of the others by MW cut off."""
+    """Outages that cut no demand off, and a list of the others by MW cut off."""
+    lost = [demand_at(network, buses) for buses in cut_off]
     splits = [
         {
             "outage": outage_text(outage),
             "cut_off": [network.bus_labels[b] for b in buses],
-            "mw_cut_off": mw_at_buses(network, buses),
-            "mw_generation_cut_off": generation_cut_off(network, buses),
+            "mw_cut_off": mw,
+            "mw_generation_cut_off": generation_at(network, buses),
         }
-        for outage, buses in zip(outages, cut_off, strict=True)
-        if len(buses)
+        for outage, buses, mw in zip(outages, cut_off, lost, strict=True)
+        if mw > 0
     ]
-    whole = [i for i, buses in enumerate(cut_off) if not len(buses)]
+    kept = [i for i, mw in enumerate(lost) if mw <= 0]
     splits.sort(key=lambda split: (-split["mw_cut_off"], -split["mw_generation_cut_off"]))
-    return [outages[i] for i in whole], [cut_off[i] for i in whole], tuple(splits)
+    return [outages[i] for i in kept], [cut_off[i] for i in kept], tuple(splits)
 
 
 def _trained(network: Network, config: ScreenConfig, method: "Method") -> "Base":
@@ -254,16 +256,29 @@ def _sweep(
 
     missing = []
     for index, key in enumerate(keys):
-        found = None if store is None else store.load(key)
+        found = _found(setting.network, outages[index], store, key)
         if found is None:
             missing.append(index)
         else:
-            note(OutageRow.of_stored(found))
+            note(found)
     resumed = len(rows)
     with _pool(setting.config.num_workers) as pool:
         for future in as_completed([pool.submit(work, index) for index in missing]):
             note(future.result())
     return rows, resumed
+
+
+def _found(network: Network, outage: Outage, store: Store | None, key: str) -> OutageRow | None:
+    """The row of a task if the store has one that is whole; what is damaged is computed anew."""
+    values = None if store is None else store.load(key)
+    if values is None:
+        return None
+    return OutageRow.of_stored(
+        values,
+        outage=outage_text(outage),
+        num_buses=network.num_buses,
+        num_branches=network.num_branches,
+    )
 
 
 @contextmanager

@@ -1,6 +1,5 @@
 """Tables of solved cases from any tool: parquet or CSV files whose column names are the labels."""
 
-import os
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -13,6 +12,7 @@ import pyarrow.parquet as pq
 
 from gridshift.arrays import Real
 from gridshift.errors import StorageError, TableError
+from gridshift.storage import replacing
 
 PARQUET, CSV = (".parquet", ".pq"), (".csv", ".csv.gz")
 SHOWN = 6
@@ -57,19 +57,13 @@ def write_table(columns: Mapping[str, object], path: str | Path) -> None:
     """
     path = Path(path)
     kind, table = check_kind(path), pa.table(dict(columns))
-    part = path.with_name(path.name + ".part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as part:
         if kind == "parquet":
             pq.write_table(table, part)
         else:
             compression = "gzip" if path.name.endswith(".gz") else None
             with pa.output_stream(str(part), compression=compression) as stream:
                 pa_csv.write_csv(table, stream)
-        os.replace(part, path)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise StorageError(f"cannot write {path}: {error.strerror or error}") from error
 
 
 def write_predictions(

@@ -3,8 +3,8 @@
 Shape letters: N context rows, M target rows, X inputs, Y outputs, H width of the representation.
 """
 
+import io
 import math
-import os
 import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,8 +15,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from gridshift.errors import GridshiftError
+from gridshift.errors import GridshiftError, StorageError
 from gridshift.learn.training import Progress, TrainingConfig
+from gridshift.storage import write_bytes
 
 REPORT_EVERY = 200
 """Episodes between two calls of `progress`."""
@@ -175,11 +176,10 @@ def _restore(path: Path | None, model: nn.Module, optimizer: torch.optim.Optimiz
 def _save(path: Path | None, step: int, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
     if path is None:
         return
-    part = path.with_name(path.name + ".part")
     state = {"step": step, "model": model.state_dict(), "optimizer": optimizer.state_dict()}
+    content = io.BytesIO()
+    torch.save(state, content)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        torch.save(state, part)
-        os.replace(part, path)
-    except (OSError, RuntimeError):
+        write_bytes(path, content.getvalue())
+    except StorageError:
         return  # a cache that can't be written costs time, no more

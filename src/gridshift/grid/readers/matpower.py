@@ -8,6 +8,7 @@ import numpy as np
 from gridshift.arrays import Bool, Complex, Int, Real
 from gridshift.errors import GridFileError
 from gridshift.grid.network import BusKind, Network
+from gridshift.grid.readers.element_powers import ElementPowers, warn_of_left_out
 from gridshift.grid.readers.matlab_script import run_case
 from gridshift.grid.readers.matlab_text import MatlabError
 from gridshift.grid.readers.matpower_checks import Tables, cut_off_problems, tables_of
@@ -20,8 +21,9 @@ def read_matpower(path: Path) -> Network:
     """The grid that MATPOWER's `runpf` would solve for this file, without reactive limits.
 
     Elements are `branch:12`, the row of mpc.branch counted from 1; loads and buses carry the bus
-    number, generators their row. Isolated buses (type 4) and what hangs on them are out; dclines
-    in service are the generator pairs that `toggle_dcline(mpc, 'on')` makes.
+    number, generators their row. Isolated buses (type 4) and what hangs on them are out, with a
+    warning that names what draws or gives power there; dclines in service are the generator pairs
+    that `toggle_dcline(mpc, 'on')` makes.
 
     Raises:
         GridFileError: a statement that is not understood, or tables with problems, all of them.
@@ -32,10 +34,12 @@ def read_matpower(path: Path) -> Network:
         raise GridFileError(str(path), [str(error.strerror)]) from None
     except MatlabError as error:
         raise GridFileError(str(path), [str(error)]) from None
-    network = _network(tables_of(fields, str(path)), path)
+    tables = tables_of(fields, str(path))
+    network = _network(tables, path)
     problems = cut_off_problems(network)
     if problems:
         raise GridFileError(str(path), problems)
+    warn_of_left_out(_left_out(tables), network.name, "their buses are isolated (type 4)")
     return network
 
 
@@ -58,8 +62,9 @@ def _network(tables: Tables, path: Path) -> Network:
     controlled = kind[gens.bus] != BusKind.PQ
     v_set = np.full(len(kind), np.nan)
     v_set[gens.bus[controlled]] = gens.v[controlled]  # several at one bus: the last one counts
-    fixed = np.zeros(len(kind), complex)
+    fixed, drawn = np.zeros(len(kind), complex), np.zeros(len(kind))
     np.add.at(fixed, gens.bus[~controlled], gens.power[~controlled])
+    np.add.at(drawn, gens.bus[~controlled], np.maximum(0, -gens.power.real[~controlled]))
 
     magnitude = np.where(np.isnan(v_set), bus["VM"][on], v_set)
     demand = (bus["PD"] + 1j * bus["QD"])[on] / base
@@ -80,6 +85,7 @@ def _network(tables: Tables, path: Path) -> Network:
         bus_v_max=bus["VMAX"][on],
         bus_shunt=(bus["GS"] + 1j * bus["BS"])[on] / base,
         bus_fixed=fixed,
+        bus_consumed=drawn,
         bus_v_set=v_set,
         v_start=magnitude * np.exp(1j * np.deg2rad(bus["VA"][on])),
         load_labels=tuple(f"load:{n}" for n in labels[load]),
@@ -123,6 +129,30 @@ def _generators(tables: Tables, number: Int) -> _Generators:
         / tables.base_mva,
         v=np.concatenate([gen["VG"][on], dcline["v"][dc_on]]),
     )
+
+
+def _left_out(tables: Tables) -> ElementPowers:
+    """What draws or gives power at isolated buses, MVA at 1 p.u."""
+    bus, gen, dcline = tables.bus, tables.gen, tables.dcline
+    numbers, on = bus["BUS_I"].astype(np.int64), np.flatnonzero(gen["GEN_STATUS"] > 0)
+    rows = np.arange(len(numbers))
+    at = np.concatenate([rows, rows, tables.row_of(gen["GEN_BUS"][on]), dcline["bus"]])
+    power = [
+        -bus["PD"] - 1j * bus["QD"],
+        -bus["GS"] + 1j * bus["BS"],
+        (gen["PG"] + 1j * gen["QG"])[on],
+        dcline["power"],
+    ]
+    found = ElementPowers(
+        labels=[f"{kind}:{n}" for kind in ("load", "shunt") for n in numbers]
+        + [f"gen:{row + 1}" for row in on]
+        + list(dcline["label"]),
+        bus=np.where(bus["BUS_TYPE"][at] == ISOLATED, -1, at),
+        at=[f"bus:{n}" for n in numbers[at]],
+        power=np.concatenate(power),
+    )
+    generator = np.arange(len(at)) >= 2 * len(rows)  # holds a voltage even without power
+    return found.only((found.bus < 0) & ((found.power != 0) | generator))
 
 
 def _bus_kinds(kind: Int, gens: _Generators, number: Int, dcline_rows: Int) -> Int:

@@ -1,23 +1,24 @@
 """pandapower networks to `Network`."""
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
 
 from gridshift.arrays import Bool, Complex, Int, Real
-from gridshift.errors import GridFileError, GridshiftWarning
+from gridshift.errors import GridFileError
 from gridshift.grid.network import BusKind, Network
+from gridshift.grid.readers.element_powers import consumed, warn_of_left_out
 from gridshift.grid.readers.pandapower_arrays import Assembled, assemble
+from gridshift.grid.readers.pandapower_powers import fixed_powers, left_out, load_powers
 from gridshift.grid.readers.pandapower_ratings import branch_ratings, is_real_rating
 
 
 def network_from_pandapower(net, *, name: str, origin: str, source: str = "") -> Network:
     """The grid that `pandapower.runpp(net, calculate_voltage_angles=True)` would solve.
 
-    Buses without a path to an external grid are left out, as pandapower does, with a warning if
-    load goes with them. A line or transformer open at one end becomes a branch from its closed
-    end to itself, with the admittance seen from there.
+    Buses without a path to an external grid are left out, as pandapower does, with a warning that
+    names what draws or gives power there. A line or transformer open at one end becomes a branch
+    from its closed end to itself, with the admittance seen from there.
 
     Args:
         net: a pandapower network; it is left as it is.
@@ -33,15 +34,18 @@ def network_from_pandapower(net, *, name: str, origin: str, source: str = "") ->
     problems = _no_impedance(grid) + _not_finite(grid)
     if problems:
         raise GridFileError(source, problems)
-    _warn_of_lost_load(grid, name)
+    warn_of_left_out(
+        left_out(grid), name, "their buses are out of service or have no path to an external grid"
+    )
     labels, is_open = _bus_labels(grid)
     keep = np.flatnonzero(~is_open)
     number = np.where(is_open, -1, np.cumsum(~is_open) - 1)
 
     branch = _with_star_ties(grid, _branches(grid, is_open))
-    load = _loads(grid)
+    load = load_powers(grid)
+    load = load.only(load.bus >= 0)
     fixed = -grid.demand
-    np.add.at(fixed, load.bus, load.power)
+    np.subtract.at(fixed, load.bus, load.power / grid.base_mva)
     # What is left of a cancelled sum is rounding, not an injection.
     fixed[np.abs(fixed) < 1e-12 * (1 + np.abs(grid.demand))] = 0
     v_set = np.full(len(grid.kind), np.nan)
@@ -60,11 +64,12 @@ def network_from_pandapower(net, *, name: str, origin: str, source: str = "") ->
         bus_v_max=v_max[keep],
         bus_shunt=grid.shunt[keep],
         bus_fixed=fixed[keep],
+        bus_consumed=consumed(fixed_powers(grid), len(fixed))[keep] / grid.base_mva,
         bus_v_set=v_set[keep],
         v_start=grid.v_start[keep],
         load_labels=tuple(load.labels),
         load_bus=number[load.bus],
-        load_power=load.power,
+        load_power=-load.power / grid.base_mva,
         gen_labels=tuple(grid.gen_label),
         gen_bus=number[grid.gen_bus],
         gen_p=grid.gen_p,
@@ -116,19 +121,6 @@ def _not_finite(grid: Assembled) -> list[str]:
             buses = ", ".join(f"bus:{i}" for i in np.flatnonzero(np.isin(grid.bus_of, rows))[:5])
             found.append(f"no finite {what} at {buses}")
     return found
-
-
-def _warn_of_lost_load(grid: Assembled, name: str) -> None:
-    load = grid.net.load
-    lost = load[load.in_service & (grid.bus_of[load.bus.to_numpy()] < 0) & (load.p_mw != 0)]
-    if len(lost):
-        buses = ", ".join(f"bus:{b}" for b in dict.fromkeys(lost.bus.to_list()[:5]))
-        warnings.warn(
-            f"{name}: {len(lost)} loads, {(lost.p_mw * lost.scaling).sum():.1f} MW, are left out; "
-            f"their buses have no path to an external grid ({buses}{', ...' * (len(lost) > 5)})",
-            GridshiftWarning,
-            stacklevel=4,
-        )
 
 
 def _bus_labels(grid: Assembled) -> tuple[list[str], Bool]:
@@ -213,29 +205,6 @@ def _with_star_ties(grid: Assembled, branches: _Branches) -> _Branches:
         np.concatenate([y, [tie for _, _, tie in ties]]),
         np.append(on, np.ones(len(ties), bool)),
     )
-
-
-@dataclass(frozen=True)
-class _Loads:
-    labels: list[str]
-    bus: Int
-    power: Complex
-
-
-def _loads(grid: Assembled) -> _Loads:
-    """Loads in service at energised buses; asymmetric ones by the sum of their phases, as runpp."""
-    labels: list[str] = []
-    buses: list[Int] = []
-    powers: list[Complex] = []
-    for kind, phases in (("load", ("",)), ("asymmetric_load", ("_a", "_b", "_c"))):
-        table = grid.net[kind]
-        bus = grid.bus_of[table.bus.to_numpy().astype(np.int64)]
-        on = table.in_service.to_numpy(bool) & (bus >= 0)
-        power = sum(table[f"p{p}_mw"] + 1j * table[f"q{p}_mvar"] for p in phases) * table.scaling
-        labels += [f"{kind}:{i}" for i in table.index[on]]
-        buses.append(bus[on])
-        powers.append(power.to_numpy(complex)[on] / grid.base_mva)
-    return _Loads(labels, np.concatenate(buses), np.concatenate(powers))
 
 
 def _voltage_limits(grid: Assembled) -> tuple[Real, Real]:

@@ -1,0 +1,76 @@
+"""What an outage leaves connected to a slack bus, as a grid of its own."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from gridshift.arrays import Int, Real
+from gridshift.grid.network import Network
+from gridshift.grid.scenarios import Injections
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SuppliedPart:
+    """The supplied buses of a grid with all that hangs on them, B buses of the grid's and so on."""
+
+    whole: Network
+    network: Network
+    """The part; labels and limits are those of the whole."""
+    buses: Int
+    """Rows of its buses in the whole, as `loads` and `branches` are of those."""
+    loads: Int
+    branches: Int
+
+    def scenarios(self, injections: Injections) -> Injections:
+        """The demands of the part's loads."""
+        return Injections(
+            load_p=injections.load_p[:, self.loads], load_q=injections.load_q[:, self.loads]
+        )
+
+    def bus_values(self, values: Real) -> Real:
+        """(B,) values of the part's buses in the whole's order, NaN where there is no supply."""
+        return _spread(values, self.buses, self.whole.num_buses)
+
+    def branch_values(self, values: Real) -> Real:
+        """(E,) values of the part's branches in the whole's order, NaN elsewhere."""
+        return _spread(values, self.branches, self.whole.num_branches)
+
+
+def _spread(values: Real, rows: Int, size: int) -> Real:
+    found = np.full(size, np.nan)
+    found[rows] = values
+    return found
+
+
+def supplied_part(network: Network) -> SuppliedPart:
+    """The part of the grid that has a path to a slack bus: the grid that a solver goes on with."""
+    dead = network.cut_off_buses()
+    buses = np.setdiff1d(np.arange(network.num_buses), dead)
+    number = np.full(network.num_buses, -1)
+    number[buses] = np.arange(len(buses))
+    loads = np.flatnonzero(number[network.load_bus] >= 0)
+    gens = np.flatnonzero(number[network.gen_bus] >= 0)
+    ends = number[network.branch_from], number[network.branch_to]
+    branches = np.flatnonzero((ends[0] >= 0) & (ends[1] >= 0))
+    by_bus = (
+        "bus_kind", "bus_kv", "bus_v_min", "bus_v_max", "bus_shunt", "bus_fixed", "bus_consumed",
+        "bus_v_set", "v_start",
+    )  # fmt: skip
+    by_branch = ("branch_y", "branch_in_service", "branch_rating", "branch_rated")
+    part = replace(
+        network,
+        **{name: getattr(network, name)[buses] for name in by_bus},
+        **{name: getattr(network, name)[branches] for name in by_branch},
+        bus_labels=tuple(network.bus_labels[b] for b in buses),
+        load_labels=tuple(network.load_labels[row] for row in loads),
+        load_bus=number[network.load_bus[loads]],
+        load_power=network.load_power[loads],
+        gen_labels=tuple(network.gen_labels[row] for row in gens),
+        gen_bus=number[network.gen_bus[gens]],
+        gen_p=network.gen_p[gens],
+        branch_labels=tuple(network.branch_labels[b] for b in branches),
+        branch_from=ends[0][branches],
+        branch_to=ends[1][branches],
+        base=None,
+    )
+    return SuppliedPart(whole=network, network=part, buses=buses, loads=loads, branches=branches)
