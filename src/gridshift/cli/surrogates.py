@@ -9,7 +9,6 @@ from typing import Any
 import click
 
 from gridshift.cli.assuring import (
-    AUTO,
     certify_option,
     check_request,
     choice_json,
@@ -21,8 +20,8 @@ from gridshift.cli.assuring import (
     target_option,
 )
 from gridshift.cli.bases import (
+    AUTO,
     Roster,
-    base_surrogate,
     found_base,
     method_option,
     surrogate_option,
@@ -167,10 +166,9 @@ def adapt(
     within the tolerance or marked. With --method auto the choice is for as many rows as --test.
     """
     from gridshift.adapt.methods import METHODS
-    from gridshift.adapt.surrogate import SurrogateConfig
     from gridshift.errors import GridshiftWarning
     from gridshift.grid.readers import read_grid
-    from gridshift.study.assurance import assure
+    from gridshift.study.assurance import assure, check_calibration
     from gridshift.study.compare import measure_exact
     from gridshift.study.measure import measure_adaptation
 
@@ -179,16 +177,17 @@ def adapt(
     left = usable(network, outage).network
     rows_ = {"spread": spread, "seed": seed}
     more: dict[str, Any] = {}
-    config = SurrogateConfig(spread=spread)
     if method == AUTO:
         choice = decide(
-            base_surrogate(network, surrogate, config), left, num_context=context, num_rows=test,
-            target_mae=target_mae, certify=certify, **rows_,
+            left, surrogate, num_context=context, num_rows=test, target_mae=target_mae,
+            certify=certify, **rows_,
         )  # fmt: skip
         method, more["choice"] = choice.chosen.name, choice_json(choice)
     if method in METHODS:
         chosen = METHODS[method]
-        base, _ = found_base(chosen, left, surrogate, config)
+        if error_bars is not None:
+            check_calibration(context)
+        base, _ = found_base(chosen, left, surrogate, num_context=context, **rows_)
         numbers = {"num_context": context, "num_test": test, **rows_}
         measured = measure_adaptation(base, left, chosen, **numbers)
         if certify is not None or quantile or error_bars is not None:
