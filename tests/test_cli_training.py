@@ -11,7 +11,7 @@ from gridshift.adapt.base import Base
 from gridshift.adapt.choice import choose
 from gridshift.adapt.datasets import generate
 from gridshift.adapt.methods import METHODS, Context
-from gridshift.adapt.surrogate_config import SurrogateConfig
+from gridshift.adapt.surrogate_config import PAPER_SURROGATE, SurrogateConfig
 from gridshift.cli import main
 from gridshift.grid.scenarios import sample_loads
 
@@ -37,6 +37,7 @@ def asked(monkeypatch, tmp_path) -> list[SurrogateConfig]:
 
     monkeypatch.setenv("GRIDSHIFT_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr("gridshift.adapt.cache.train", refuse)
+    monkeypatch.setattr("gridshift.adapt.surrogate.train", refuse)
     monkeypatch.chdir(tmp_path)
     return configs
 
@@ -151,6 +152,42 @@ def test_what_can_be_refused_beforehand_is_refused_before_any_training(args, tol
     assert result.exit_code == 1
     assert not isinstance(result.exception, TrainedError)
     assert told in result.stderr
+
+
+@pytest.mark.parametrize("number", ["0", "1", "-5"])
+def test_no_number_of_training_rows_below_two_means_the_default(number):
+    result = gridshift("train", "case14", "--rows", number, "--out", "base")
+    assert result.exit_code == 1
+    assert f"{number} training rows; at least 2 are needed" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "option"),
+    [
+        (("adapt", "case14", "--test", "0"), "--test"),
+        (("compare", "case14", "--test", "0"), "--test"),
+        (("pareto", "case14", "--test", "0"), "--test"),
+        (("screen", "case14", "--top", "0"), "--top"),
+        (("screen", "case14", "--holdout", "0"), "num_holdout must be at least 1, not 0"),
+        (("screen", "case14", "--scenarios", "0"), "num_scenarios must be at least 1, not 0"),
+        (("screen", "case14", "--workers", "0"), "workers must be at least 1, not 0"),
+        (("train", "case14", "--steps", "0", "--out", "base"), "at least one step"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_a_zero_is_no_default(args, option):
+    result = gridshift(*args)
+    assert result.exit_code in (1, 2)
+    assert not isinstance(result.exception, TrainedError)
+    assert option in result.stderr
+
+
+def test_train_makes_the_surrogate_that_the_other_commands_train(asked):
+    gridshift("train", "case14", "--out", "base")
+    gridshift("adapt", "case14", *OUTAGE, *FEW)
+    gridshift("train", "case14", "--out", "base", "--paper")
+    assert asked[0] == asked[1] == SurrogateConfig()
+    assert asked[2] == PAPER_SURROGATE
 
 
 def test_a_context_too_small_is_a_row_of_the_comparison_before_any_training():

@@ -10,10 +10,9 @@ from gridshift.adapt.base import Base
 from gridshift.adapt.cache import cached_surrogate
 from gridshift.adapt.context import Context, Predictor
 from gridshift.adapt.surrogate import Surrogate
-from gridshift.adapt.surrogate_config import SurrogateConfig
+from gridshift.adapt.surrogate_config import SurrogateConfig, default_backbone
 from gridshift.errors import ContextError, GridshiftError, SurrogateMismatchError
 from gridshift.grid.network import Network
-from gridshift.learn.backbones import BACKBONES
 from gridshift.learn.training import Progress
 
 Need = Literal["nothing", "solved cases", "network", "gradient steps"]
@@ -76,7 +75,7 @@ class Method:
         if self.transform is not None:
             config = replace(config, transform=self.transform)
         if self.backbone not in (None, config.backbone.name):
-            config = replace(config, backbone=BACKBONES[self.backbone]())
+            config = replace(config, backbone=default_backbone(self.backbone))
         if not self.uses_surrogate:
             return Base.untrained(network, config)
         return cached_surrogate(network, config, progress=progress)

@@ -16,7 +16,7 @@ PRODUCT_BACKBONE = MlpConfig(dropout=0.0)
 no noise. Error on the intact grid 4 to 6 times smaller, 40 % less time a step (`PRODUCT_TRAINING`).
 """
 
-PRODUCT_TRAINING = TrainingConfig(num_steps=20_000, learning_rate=2e-3)
+PRODUCT_TRAINING = TrainingConfig()
 """Half the paper's steps at three times its learning rate.
 
 Mean absolute error on the intact grid, of ICW on the heaviest single outage, and steps (one seed):
@@ -62,9 +62,14 @@ class SurrogateConfig:
             raise GridshiftError(
                 f"no transform {self.transform}; choose one of {', '.join(OUTPUT_TRANSFORMS)}"
             )
-        fewest = min(self.num_validation, self.num_rows or 2)
-        if fewest < 2:
-            raise GridshiftError(f"{fewest} training or validation rows; at least 2 are needed")
+        for name, number in (("training", self.num_rows), ("validation", self.num_validation)):
+            if number is not None and number < 2:
+                raise GridshiftError(f"{number} {name} rows; at least 2 are needed")
+
+
+def default_backbone(name: str) -> BackboneConfig:
+    """The product's backbone of this name, in `BACKBONES`."""
+    return PRODUCT_BACKBONE if name == PRODUCT_BACKBONE.name else BACKBONES[name]()
 
 
 PAPER_SURROGATE = SurrogateConfig(backbone=MlpConfig(dropout=0.15), training=PAPER_TRAINING)

@@ -35,8 +35,9 @@ context_option = click.option(
     "--context", default=400, show_default=True, help="Scenarios solved to learn the topology."
 )
 test_option = click.option(
-    "--test", default=1000, show_default=True, help="Fresh scenarios to measure on."
-)
+    "--test", type=click.IntRange(min=1), default=1000, show_default=True,
+    help="Fresh scenarios to measure on.",
+)  # fmt: skip
 methods_option = click.option(
     "--methods", "names", default="fast", show_default=True, metavar="A,B",
     help="Methods to measure: all, fast (no gradient steps and no model of their own), or names.",

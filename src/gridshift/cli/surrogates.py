@@ -2,7 +2,7 @@
 
 import time
 import warnings
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,7 @@ from gridshift.cli.output import drawn_spread, emit, progress, table
         "gridshift train case14 --steps 500 --rows 500 --out base14",
         "gridshift train case14 --backbone mlp --transform zscore --spread 0.3 --seed 1 "
         "--steps 200 --rows 200 --out base14-zscore --json",
+        "gridshift train case14 --paper --steps 200 --rows 200 --out paper14",
     ],
 )
 @grid_argument
@@ -57,7 +58,11 @@ from gridshift.cli.output import drawn_spread, emit, progress, table
     default="zca", show_default=True,
     help="Transform of the outputs: identity, residual, zscore, zca, tangent or tangent2.",
 )  # fmt: skip
-@click.option("--steps", type=int, help="Gradient steps.  [default: the paper's 40,000]")
+@click.option(
+    "--paper", is_flag=True,
+    help="Train as in the paper: 40,000 steps, a lower learning rate, dropout.",
+)  # fmt: skip
+@click.option("--steps", type=int, help="Gradient steps.  [default: 20,000]")
 @click.option("--rows", type=int, help="Training scenarios.  [default: by size of the grid]")
 @spread_option
 @seed_option
@@ -66,21 +71,30 @@ from gridshift.cli.output import drawn_spread, emit, progress, table
     help="Folder to write the surrogate to.",
 )  # fmt: skip
 def train(
-    grid: str, backbone: str, transform: str, steps: int | None, rows: int | None,
+    grid: str, backbone: str, transform: str, paper: bool, steps: int | None, rows: int | None,
     spread: float, seed: int, out: Path, as_json: bool,
 ) -> None:  # fmt: skip
-    """Train a surrogate of the power flow of the intact grid and store it."""
-    from gridshift.adapt.surrogate import SurrogateConfig
+    """Train a surrogate of the power flow of the intact grid and store it.
+
+    By default it is the one that the other commands train at first use.
+    """
     from gridshift.adapt.surrogate import train as train_surrogate
+    from gridshift.adapt.surrogate_config import (
+        PAPER_SURROGATE,
+        SurrogateConfig,
+        default_backbone,
+    )
     from gridshift.grid.readers import read_grid
     from gridshift.learn.backbones import BACKBONES
-    from gridshift.learn.training import TrainingConfig
 
-    training = TrainingConfig() if steps is None else TrainingConfig(num_steps=steps)
-    config = SurrogateConfig(
-        transform=transform, backbone=BACKBONES[backbone](), training=training,
-        num_rows=rows, spread=spread, seed=seed,
+    config = replace(
+        PAPER_SURROGATE if paper else SurrogateConfig(),
+        backbone=BACKBONES[backbone]() if paper else default_backbone(backbone),
+        transform=transform, num_rows=rows, spread=spread, seed=seed,
     )  # fmt: skip
+    if steps is not None:
+        config = replace(config, training=replace(config.training, num_steps=steps))
+    training = config.training
     require_writable(out)
     network = usable(read_grid(grid), "").network
     began = time.perf_counter()
@@ -146,7 +160,10 @@ def train(
 @click.option(
     "--context", default=400, show_default=True, help="Scenarios solved to learn the topology."
 )
-@click.option("--test", default=1000, show_default=True, help="Fresh scenarios to measure on.")
+@click.option(
+    "--test", type=click.IntRange(min=1), default=1000, show_default=True,
+    help="Fresh scenarios to measure on.",
+)  # fmt: skip
 @spread_option
 @seed_option
 @surrogate_option
