@@ -76,6 +76,7 @@ def compare(
 
 
 @command(
+    writes={"out": ()},
     keys=ROW_KEYS
     | {
         "break_even_rows": "by method: scenarios of this outage from which it is faster than "

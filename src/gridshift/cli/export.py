@@ -20,6 +20,7 @@ NO_FILE = {
 
 
 @command(
+    writes={"out": ()},
     keys={
         "grid": "name of the grid",
         "outage": "elements out of service",

@@ -72,6 +72,7 @@ COLUMNS = {
 
 
 @command(
+    writes={"out": ("screening.parquet", "summary.json", "report.html")},
     keys={
         "grid": "name of the grid",
         "num_outages": "outages in the ranking",

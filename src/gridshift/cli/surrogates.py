@@ -33,6 +33,7 @@ from gridshift.cli.output import drawn_spread, emit, progress, table
 
 
 @command(
+    writes={"out": ("surrogate.json", "surrogate.safetensors")},
     keys={
         "grid": "name of the grid",
         "surrogate": "folder that it was written to",

@@ -13,6 +13,7 @@ from gridshift.cli.grids import seed_option
 from gridshift.cli.group import command
 from gridshift.cli.output import emit, progress, table
 
+MODEL_FILES = ("estimator.json", "estimator.safetensors")
 WORST = 5
 """Outputs that a table on the screen shows; --json has all."""
 
@@ -21,6 +22,7 @@ model_argument = click.argument("model", type=file_type, metavar="DIR")
 
 
 @command(
+    writes={"out": MODEL_FILES},
     keys={
         "model": "folder that the model was written to",
         "num_inputs": "columns that it predicts from",
@@ -102,6 +104,7 @@ def fit_table(
 
 
 @command(
+    writes={"out": MODEL_FILES, "onnx": ()},
     keys={
         "model": "folder that the adapted model was written to",
         "num_context": "solved cases that it was adapted to",
@@ -175,6 +178,7 @@ def adapt_table(
 
 
 @command(
+    writes={"out": ()},
     keys={
         "out": "file that the predictions were written to",
         "num_rows": "rows predicted",
