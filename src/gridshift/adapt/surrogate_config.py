@@ -8,6 +8,7 @@ from gridshift.errors import GridshiftError
 from gridshift.grid.network import Network
 from gridshift.learn.backbones import BACKBONES, BackboneConfig
 from gridshift.learn.backbones.mlp import MlpConfig
+from gridshift.learn.model_file import config_of, field
 from gridshift.learn.training import PAPER_TRAINING, TrainingConfig
 from gridshift.learn.whitening import EPS, TRANSFORMS
 
@@ -65,6 +66,11 @@ class SurrogateConfig:
         for name, number in (("training", self.num_rows), ("validation", self.num_validation)):
             if number is not None and number < 2:
                 raise GridshiftError(f"{number} {name} rows; at least 2 are needed")
+        for name in ("eps", "spread", "seed"):
+            if not 0 <= getattr(self, name) < float("inf"):
+                raise GridshiftError(
+                    f"{name} {getattr(self, name)} must be a finite number of at least 0"
+                )
 
 
 def default_backbone(name: str) -> BackboneConfig:
@@ -93,12 +99,18 @@ def describe_config(config: SurrogateConfig) -> dict[str, Any]:
 
 
 def parse_config(plain: dict[str, Any]) -> SurrogateConfig:
-    """The configuration of `describe_config`."""
-    backbone = dict(plain["backbone"])
-    return SurrogateConfig(
-        **plain
-        | {
-            "backbone": BACKBONES[backbone.pop("name")](**backbone),
-            "training": TrainingConfig(**plain["training"]),
-        }
-    )
+    """The configuration of `describe_config`.
+
+    Raises:
+        GridshiftError: a field is missing, unknown or of another type, or a number can't be.
+    """
+    backbone = dict(field(plain, "backbone", dict))
+    name = field(backbone, "name", str)
+    del backbone["name"]
+    if name not in BACKBONES:
+        raise GridshiftError(f"no backbone {name}; choose one of {', '.join(BACKBONES)}")
+    return config_of(
+        SurrogateConfig, plain,
+        backbone=config_of(BACKBONES[name], backbone),
+        training=config_of(TrainingConfig, plain.get("training")),
+    )  # fmt: skip

@@ -94,6 +94,7 @@ def fit(
 
     Raises:
         StorageError: the checkpoint is of another training, or cannot be read or written.
+        GridshiftError: a weight has become NaN or infinite.
     """
     identity = _identity(backbone, x, z, config, seed)
     backbone = copy.deepcopy(backbone).train().to(device)
@@ -128,6 +129,10 @@ def fit(
             if done % report_every == 0 or last:
                 progress(done, config.num_steps, float(torch.stack(recent).mean()))
                 recent.clear()
+    if not all(parameter.isfinite().all() for parameter in parameters):
+        raise GridshiftError(
+            f"training diverged at learning rate {config.learning_rate:g}; take a smaller one"
+        )
     return backbone.to("cpu").eval()
 
 
