@@ -63,8 +63,9 @@ def fit_table(
     """Fit a model to a table of solved cases of one state of a grid.
 
     TABLE is a parquet or CSV file with a row for each case and named columns of numbers, from any
-    tool, in any units; a CSV file may have semicolons or tabs and decimal commas. PATTERNS are names or patterns of columns, separated by commas: 'p_*,q_*'.
-    A tenth of the rows is left out of the training to measure the error.
+    tool, in any units; a CSV file may have semicolons or tabs and decimal commas. PATTERNS are
+    names or patterns of columns, separated by commas: 'p_*,q_*'. A tenth of the rows is left out of
+    the training to measure the error.
     """
     from gridshift.learn.estimator import ICWRegressor
     from gridshift.study import table_model
