@@ -2,10 +2,13 @@
 
 import gzip
 import json
+import shutil
 import sys
 from pathlib import Path
 
 import numpy as np
+import pandapower
+import pandapower.networks
 import pytest
 from click.testing import CliRunner, Result
 
@@ -268,3 +271,69 @@ def test_export_without_onnx_is_refused_before_any_work(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
     line = refused("export", "case14", "--outage", "line:2", "--out", tmp_path / "a.onnx")
     assert "gridshift[onnx]" in line
+
+
+# an output that is an input
+
+
+def everything(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture
+def copies(here, tmp_path, monkeypatch) -> Path:
+    """A copy of the folder of tables and models that commands may ruin; the current folder."""
+    shutil.copytree(here, tmp_path / "own")
+    monkeypatch.chdir(tmp_path / "own")
+    Path("link.csv").symlink_to("outage.csv")
+    Path("linked").symlink_to("model", target_is_directory=True)
+    pandapower.to_json(pandapower.networks.case14(), "case14.json")
+    Path("results").mkdir()
+    Path("case14.json").rename("results/summary.json")
+    Path("results/report.html").write_text("line:2\n")
+    Path("model.csv").symlink_to("model/estimator.json")
+    return tmp_path / "own"
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("predict-table", "adapted", "outage.csv", "--out", "outage.csv"),
+        ("predict-table", "adapted", "outage.csv", "--out", "./model/../outage.csv"),
+        ("predict-table", "adapted", "link.csv", "--out", "outage.csv"),
+        ("predict-table", "adapted", "outage.csv", "--out", "link.csv"),
+        ("predict-table", "model", "outage.csv", "--out", "model/estimator.json"),
+        ("adapt-table", "model", "outage.csv", "--out", "model"),
+        ("adapt-table", "model", "outage.csv", "--out", "linked"),
+        ("adapt-table", "linked", "outage.csv", "--out", "./model"),
+        ("adapt-table", "model", "outage.csv", "--onnx", "outage.csv", "--out", "new"),
+        ("adapt-table", "model", "outage.csv", "--onnx", "new/estimator.json", "--out", "new"),
+        ("fit-table", "model.csv", *COLUMNS, *QUICK, "--out", "model"),
+        ("train", "results/summary.json", "--out", "x", "--rows", "40", "--steps", "5"),
+        ("export", "results/summary.json", "--out", "results/summary.json"),
+        ("pareto", "results/summary.json", "--out", "results/summary.json"),
+        ("screen", "results/summary.json", "--method", "newton", "--out", "results"),
+        ("screen", "case14", "--contingencies", "results/report.html", "--method", "newton",
+         "--out", "results"),
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_an_output_that_is_an_input_is_refused_and_nothing_is_changed(copies, args):
+    if args[0] == "train":  # its files have fixed names
+        Path("x").mkdir()
+        Path("x/surrogate.json").symlink_to(copies / "results" / "summary.json")
+    before = everything(copies)
+    assert "would overwrite" in refused(*args)
+    assert everything(copies) == before
+
+
+def test_a_folder_with_other_files_may_be_both(copies):
+    payload("predict-table", "model", "outage.csv", "--out", "model/predicted.csv")
+    payload("screen", "case14", "--contingencies", "results/report.html", "--method", "newton",
+            "--scenarios", "5", "--out", "other")  # fmt: skip
+
+
+def test_every_command_says_what_it_writes():
+    named = {"out", "onnx", "page", "results"}
+    for command in main.commands.values():
+        assert {p.name for p in command.params} & named == {*command.writes}

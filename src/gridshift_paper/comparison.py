@@ -76,9 +76,9 @@ def _method(name: str, scale: Scale, grid: str, seed: int) -> Sequence[Record]:
     base = method.start(topology(grid, outages["N-2"]), replace(config, training=steps))
     trained = {
         "training_s": training_seconds(base),
-        "training_rows": int(base.record["num_rows"]),
-        "training_solves": int(base.record["num_solves"]),
-        "training_topologies": int(base.record.get("num_topologies", 1)),
+        "training_rows": int(base.record.get("num_rows", 0)),
+        "training_solves": int(base.record.get("num_solves", 0)),
+        "training_topologies": int(base.record.get("num_topologies", 1)) if base.record else 0,
     }
     rows = []
     for label, outage in outages.items():

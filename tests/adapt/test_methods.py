@@ -4,9 +4,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from gridshift.adapt.base import Base
 from gridshift.adapt.datasets import generate
 from gridshift.adapt.methods import METHODS, Context
-from gridshift.errors import ContextError, RankDeficientWarning, SurrogateMismatchError
+from gridshift.adapt.onnx_export import onnx_parts
+from gridshift.errors import (
+    ContextError,
+    GridshiftError,
+    RankDeficientWarning,
+    SurrogateMismatchError,
+)
 from gridshift.grid.scenarios import sample_loads
 from gridshift.learn.moments import EPS
 from tests.adapt.grids import small_grid
@@ -43,6 +50,32 @@ def test_a_predictor_gives_one_finite_row_of_y_for_each_row_of_x(base_of, outage
         assert y.shape == (num, outage_rows.layout.num_outputs)
         assert y.dtype == np.float64
         assert np.isfinite(y).all()
+
+
+@pytest.mark.filterwarnings("ignore::gridshift.errors.GridshiftWarning")
+@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+def test_a_method_says_beforehand_whether_its_prediction_has_an_onnx_form(
+    base_of, outage_rows, method
+):
+    predictor = method.fit(base_of(method), Context.of(outage_rows))
+    if method.exportable:
+        assert onnx_parts(predictor)
+        return
+    with pytest.raises(GridshiftError, match="no ONNX form"):
+        onnx_parts(predictor)
+
+
+@pytest.mark.parametrize(
+    "method", [m for m in METHODS.values() if not m.uses_surrogate], ids=lambda m: m.name
+)
+def test_a_method_that_uses_no_surrogate_predicts_the_same_without_one(
+    surrogates, grid, outage_rows, method
+):
+    context = Context.of(outage_rows)
+    untrained = method.start(grid.without(["line:1"]), surrogates["zca"].config)
+    assert type(untrained) is Base
+    expected = method.fit(surrogates["zca"], context).predict(outage_rows.x)
+    assert np.array_equal(method.fit(untrained, context).predict(outage_rows.x), expected)
 
 
 def test_icw_is_the_papers_formula(surrogate, outage_rows):

@@ -174,3 +174,45 @@ def test_an_output_that_never_varies_is_predicted_as_it_is(whitening, tmp_path):
     back, _ = load(tmp_path)
     assert np.array_equal(back.predict(x), adapted.predict(x))
     assert (back.frozen().predict(x)[:, 1] == 1.02).all()
+
+
+@pytest.mark.parametrize("value", [1e31, -1e300, 1.7e308])
+@pytest.mark.parametrize("at", ["x", "y"])
+def test_a_value_whose_square_overflows_is_refused_by_row_and_column(value, at):
+    rng = np.random.default_rng(0)
+    tables = {"x": rng.normal(size=(30, 3)), "y": rng.normal(size=(30, 2))}
+    fitted = ICWRegressor(num_steps=20, hidden=4, random_state=0).fit(tables["x"], tables["y"])
+    tables[at][4, 1] = value
+    told = r"in row 4, column 1; values up to 1e\+30"
+    with pytest.raises(GridshiftError, match=told):
+        ICWRegressor(num_steps=20, hidden=4, random_state=0).fit(tables["x"], tables["y"])
+    with pytest.raises(GridshiftError, match=told):
+        fitted.adapt(tables["x"], tables["y"])
+    if at == "x":
+        with pytest.raises(GridshiftError, match=told):
+            fitted.predict(tables["x"])
+
+
+@pytest.mark.parametrize("x_unit", [1e-290, 1e-160, 1e-30, 1.0, 1e29])
+@pytest.mark.parametrize(
+    ("whitening", "y_unit"),
+    [(name, unit) for name in ("zca", "zscore") for unit in (1e-290, 1.0, 1e29)]
+    # the loss of what isn't scaled is its square in float32
+    + [("residual", unit) for unit in (1e-290, 1.0, 1e15)],
+)
+def test_every_unit_up_to_the_largest_gives_finite_predictions(x_unit, y_unit, whitening):
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, (30, 3))
+    y = x @ rng.normal(size=(3, 2)) / 2
+    x, y = x * x_unit, y * y_unit
+    fitted = ICWRegressor(whitening=whitening, num_steps=20, hidden=4, random_state=0).fit(x, y)
+    assert np.isfinite(fitted.predict(x)).all()
+    assert np.isfinite(fitted.adapt(x, 2 * y).predict(x)).all()
+
+
+def test_a_row_far_beyond_the_fit_is_refused_instead_of_predicted_as_nan():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(30, 2)) * 1e-20
+    fitted = ICWRegressor(num_steps=20, hidden=4, random_state=0).fit(x, rng.normal(size=(30, 2)))
+    with pytest.raises(GridshiftError, match="row 1 of X is too far"):
+        fitted.predict(np.array([[0.0, 0.0], [1e25, -1e25]]))

@@ -13,9 +13,10 @@ from gridshift.grid.network import Network
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Base:
-    """Trained once, on the intact grid or on several topologies, and never changed by adapting.
+    """Made once for a grid, and never changed by adapting.
 
-    `Surrogate` is one; a published method with a model of its own brings its own.
+    `Surrogate` is one that was trained; a published method with a model of its own brings its own;
+    `Base.untrained` is for methods that use nothing that was trained.
     """
 
     grid: str
@@ -26,7 +27,20 @@ class Base:
     config: SurrogateConfig
     """Spread, seed and training that were asked for."""
     record: dict[str, Any]
-    """What it cost and what came of it: `num_rows`, `num_solves`, `data_s`, `train_s`, `mae`."""
+    """What it cost and what came of it: `num_rows`, `num_solves`, `data_s`, `train_s`, `mae`; empty
+    if nothing was trained."""
+
+    @classmethod
+    def untrained(cls, network: Network, config: SurrogateConfig) -> "Base":
+        """The grid of a topology, its layout and a configuration, without any training."""
+        root = network.root
+        return Base(
+            grid=root.name,
+            grid_digest=root.digest,
+            layout=Layout.of(root),
+            config=config,
+            record={},
+        )
 
     @property
     def mae(self) -> float:

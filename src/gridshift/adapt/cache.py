@@ -3,6 +3,7 @@
 import hashlib
 import importlib.metadata
 import json
+import math
 import os
 import sys
 import warnings
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from gridshift.adapt.surrogate import Surrogate, SurrogateConfig, train
 from gridshift.adapt.surrogate_config import describe_config
-from gridshift.errors import GridshiftWarning, StorageError
+from gridshift.errors import GridshiftError, GridshiftWarning, StorageError
 from gridshift.grid.network import Network
 from gridshift.learn.training import Progress
 from gridshift.storage import replacing
@@ -118,6 +119,9 @@ def cached_arrays(
         config: everything else that the result depends on, as plain JSON values.
         make: trains the model: its arrays by name, and a record of plain JSON values.
 
+    Raises:
+        GridshiftError: the training diverged; nothing is kept.
+
     Warns:
         GridshiftWarning: the cache can't be written, so the next run trains again.
     """
@@ -130,6 +134,8 @@ def cached_arrays(
             raise KeyError(f"{path} lacks arrays")
     except (OSError, EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile):
         arrays, record = make()
+        if not math.isfinite(record["mae"]):
+            raise GridshiftError(f"training of {kind} for {network.name} diverged") from None
         _write_arrays(path, arrays, record)
     return dict(arrays), record
 

@@ -14,9 +14,9 @@ import numpy as np
 import threadpoolctl
 import torch
 
+from gridshift.adapt.base import Base
 from gridshift.adapt.certificate import certify
 from gridshift.adapt.methods import METHODS, Context, Method, Predictor
-from gridshift.adapt.surrogate import Surrogate
 from gridshift.errors import ContextError, GridshiftError
 from gridshift.grid.engine import Engine
 from gridshift.grid.powerflow import lacking, solve
@@ -99,7 +99,7 @@ class Choice:
 
 
 def choose(
-    surrogates: Surrogate | Sequence[Surrogate],
+    surrogates: Base | Sequence[Base],
     context: Context,
     *,
     num_rows: int,
@@ -116,7 +116,8 @@ def choose(
     `num_rows`; that of exact solving likewise. All times are of one thread.
 
     Args:
-        surrogates: trained on the intact grid; each method takes the first that suits it.
+        surrogates: trained on the intact grid; each method takes the first that suits it. For
+            methods that need none, `Base.untrained` will do.
         context: solved cases of the topology. A quarter is held out for the errors; the method
             chosen is fitted on all of it.
         num_rows: rows that will be predicted.
@@ -137,13 +138,9 @@ def choose(
             "a choice of method needs something to keep: give a target for the mean error, for "
             "instance 1e-4, or a tolerance for the power balance, for instance 1e-6"
         )
-    if len(context.x) < FEWEST:
-        raise ContextError(
-            f"a choice of method needs a context of at least {FEWEST} solved cases, "
-            f"not {len(context.x)}"
-        )
+    check_num_context(len(context.x))
     methods = METHODS if methods is None else methods
-    surrogates = [surrogates] if isinstance(surrogates, Surrogate) else list(surrogates)
+    surrogates = [surrogates] if isinstance(surrogates, Base) else list(surrogates)
     began = time.perf_counter()
     with one_thread():
         trial = _Trial(surrogates, context, num_rows, target_mae, tol, context_s)
@@ -189,11 +186,24 @@ def break_even_rows(setup_s: float, us: float, exact_setup_s: float, exact_us: f
     return max(0.0, (setup_s - exact_setup_s) / saved * 1e6)
 
 
+def check_num_context(num_cases: int) -> None:
+    """Pass if a choice can be measured on so many solved cases.
+
+    Raises:
+        ContextError: fewer than 8.
+    """
+    if num_cases < FEWEST:
+        raise ContextError(
+            f"a choice of method needs a context of at least {FEWEST} solved cases, "
+            f"not {num_cases}; ask for a larger one, for instance 400"
+        )
+
+
 class _Trial:
     """Measures candidates on one split of a context."""
 
     def __init__(
-        self, surrogates: list[Surrogate], context: Context, num_rows: int,
+        self, surrogates: list[Base], context: Context, num_rows: int,
         target_mae: float | None, tol: float | None, context_s: float | None,
     ):  # fmt: skip
         self.surrogates, self.context, self.num_rows = surrogates, context, num_rows
@@ -210,7 +220,7 @@ class _Trial:
         at_engine_speed = context.num_solves * self.exact.us_per_row * 1e-6
         self.context_s = at_engine_speed if context_s is None else context_s
 
-    def suited(self, method: Method) -> Surrogate:
+    def suited(self, method: Method) -> Base:
         """The first surrogate that suits the method; the first of all, if it will refuse each."""
         fits = [
             s

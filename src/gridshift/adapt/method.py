@@ -10,10 +10,9 @@ from gridshift.adapt.base import Base
 from gridshift.adapt.cache import cached_surrogate
 from gridshift.adapt.context import Context, Predictor
 from gridshift.adapt.surrogate import Surrogate
-from gridshift.adapt.surrogate_config import SurrogateConfig
-from gridshift.errors import ContextError, SurrogateMismatchError
+from gridshift.adapt.surrogate_config import SurrogateConfig, default_backbone
+from gridshift.errors import ContextError, GridshiftError, SurrogateMismatchError
 from gridshift.grid.network import Network
-from gridshift.learn.backbones import BACKBONES
 from gridshift.learn.training import Progress
 
 Need = Literal["nothing", "solved cases", "network", "gradient steps"]
@@ -39,7 +38,9 @@ class Method:
     base: Callable[[Network, SurrogateConfig, Progress | None], Base] | None = None
     """What trains a base of its own kind for `start`; None: the method starts from a surrogate."""
     uses_surrogate: bool = True
-    """Whether it is of any use to the method that its base was trained; if not, that is free."""
+    """Whether it is of any use to the method that its base was trained; if not, nothing is."""
+    exportable: bool = True
+    """Whether its predictions have an ONNX form, with a backbone that has one."""
     may_use: tuple[Need, ...] = ()
     """What it makes use of if the context has it, and does without if not."""
 
@@ -61,7 +62,7 @@ class Method:
     def start(
         self, network: Network, config: SurrogateConfig, *, progress: Progress | None = None
     ) -> Base:
-        """What the method starts from, trained if it isn't in the cache yet.
+        """What the method starts from, trained if the method uses it and it isn't in the cache.
 
         Args:
             network: the new topology; a base that several topologies teach has seen no outage of
@@ -74,8 +75,37 @@ class Method:
         if self.transform is not None:
             config = replace(config, transform=self.transform)
         if self.backbone not in (None, config.backbone.name):
-            config = replace(config, backbone=BACKBONES[self.backbone]())
+            config = replace(config, backbone=default_backbone(self.backbone))
+        if not self.uses_surrogate:
+            return Base.untrained(network, config)
         return cached_surrogate(network, config, progress=progress)
+
+    def check_num_context(self, num_context: int) -> None:
+        """Pass if the method can work with a context of so many scenarios.
+
+        Raises:
+            ContextError: a negative number, or too few for what it needs.
+        """
+        fewest = 2 if "solved cases" in self.needs else 0
+        # one case has no variance: a method that may do without takes none, or at least two
+        if num_context < fewest or (self.uses_solved_cases and num_context == 1):
+            none = " or none" if self.uses_solved_cases and not fewest else ""
+            raise ContextError(
+                f"method {self.name} needs a context of at least {2 if none else fewest} solved "
+                f"cases{none}, not {num_context}; ask for a larger one, for instance 400"
+            )
+
+    def check_exportable(self) -> None:
+        """Pass if what the method predicts has an ONNX form.
+
+        Raises:
+            GridshiftError: it has none.
+        """
+        if not self.exportable:
+            raise GridshiftError(
+                f"predictions of method {self.name} have no ONNX form; those of the methods icw, "
+                "icw-paired, ridge, tangent and tangent-icw have one, for instance"
+            )
 
     def check_base(self, base: Base) -> None:
         """Pass if the method can start from this.
@@ -84,6 +114,8 @@ class Method:
             SurrogateMismatchError: it was trained with another transform or backbone, or is of
                 another kind, than this method needs.
         """
+        if not self.uses_surrogate:
+            return
         if (self.base is None) != isinstance(base, Surrogate):
             needed = "a surrogate" if self.base is None else "a model of its own"
             raise SurrogateMismatchError(

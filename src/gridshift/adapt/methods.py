@@ -67,6 +67,7 @@ METHODS: dict[str, Method] = {
             source="paper, appendix B, third level",
             adapt=adapt_with_context_statistics,
             transform=ZCA_SAS,
+            exportable=False,
         ),
         Method(
             name="residual-paired",
@@ -138,6 +139,7 @@ METHODS: dict[str, Method] = {
             source="chord method; docs/tangent.md",
             adapt=partial(adapt_tangent, order=2),
             uses_surrogate=False,
+            exportable=False,
         ),
         Method(
             name="tangent-icw",
@@ -156,6 +158,7 @@ METHODS: dict[str, Method] = {
             source="gridshift, docs/tangent.md",
             adapt=adapt_corrected_tangent,
             transform="tangent2",
+            exportable=False,
         ),
         Method(
             name="modular-gp",
@@ -164,6 +167,7 @@ METHODS: dict[str, Method] = {
             source="Caetano et al. 2026, as the paper compares it",
             adapt=adapt_modular_gp,
             base=start_modular_gp,
+            exportable=False,
         ),
         Method(
             name="modular-gp-multi",
@@ -172,6 +176,7 @@ METHODS: dict[str, Method] = {
             source="Caetano et al. 2026",
             adapt=adapt_modular_gp,
             base=partial(start_modular_gp, multi=True),
+            exportable=False,
         ),
         Method(
             name="deepopf-ft",
@@ -180,6 +185,7 @@ METHODS: dict[str, Method] = {
             source="Zhou, Chen and Low 2023, as the paper compares it",
             adapt=adapt_deepopf_ft,
             base=start_deepopf_ft,
+            exportable=False,
         ),
         Method(
             name="deepopf-ft-multi",
@@ -188,6 +194,7 @@ METHODS: dict[str, Method] = {
             source="Zhou, Chen and Low 2023",
             adapt=adapt_deepopf_ft,
             base=partial(start_deepopf_ft, multi=True),
+            exportable=False,
         ),
         Method(
             name="pfgnn",
@@ -197,6 +204,7 @@ METHODS: dict[str, Method] = {
             adapt=adapt_frozen,
             transform="zscore",
             backbone="pfgnn",
+            exportable=False,
         ),
         Method(
             name="pfgnn-multi",
@@ -206,6 +214,7 @@ METHODS: dict[str, Method] = {
             adapt=adapt_pfgnn_multi,
             backbone="pfgnn",
             base=start_pfgnn_multi,
+            exportable=False,
         ),
         Method(
             name="mmnp",
@@ -214,6 +223,7 @@ METHODS: dict[str, Method] = {
             source="Ly et al. 2025, as the paper compares it",
             adapt=adapt_mmnp,
             base=start_mmnp,
+            exportable=False,
         ),
         Method(
             name="mmnp-multi",
@@ -222,6 +232,7 @@ METHODS: dict[str, Method] = {
             source="Ly et al. 2025",
             adapt=adapt_mmnp,
             base=partial(start_mmnp, multi=True),
+            exportable=False,
         ),
         Method(
             name="fine-tune",
@@ -246,6 +257,7 @@ METHODS: dict[str, Method] = {
             source="Jia et al. 2024, as the paper describes it",
             adapt=adapt_ttf_ensemble,
             base=start_ttf_ensemble,
+            exportable=False,
         ),
         Method(
             name="pi-ttt",
@@ -254,6 +266,7 @@ METHODS: dict[str, Method] = {
             source="Dogoulis et al. 2025, physics-informed test-time training",
             adapt=adapt_pi_ttt,
             transform="zca",
+            exportable=False,
         ),
     )
 }

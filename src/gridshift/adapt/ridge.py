@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gridshift.adapt.base import Base
 from gridshift.adapt.context import Context, Predictor
 from gridshift.adapt.surrogate import FoldedPredictor, Surrogate, TransformedPredictor
 from gridshift.arrays import Int, Real
@@ -31,8 +32,8 @@ class LinearInInputs:
         return y + (self.bias if self.network is None else self.network.predict(x))
 
 
-def adapt_ridge(surrogate: Surrogate, context: Context) -> Predictor:
-    """y from x alone; the surrogate isn't used."""
+def adapt_ridge(base: Base, context: Context) -> Predictor:
+    """y from x alone; the base isn't used."""
     varied = varying(context.x)
     ridge = fit_ridge(context.x[:, varied], context.y)
     weight, bias = ridge.linear()

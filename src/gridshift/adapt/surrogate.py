@@ -186,7 +186,7 @@ def train(
     config = config or SurrogateConfig()
     began = time.perf_counter()
     if data is None:
-        num_rows = config.num_rows or default_num_rows(network)
+        num_rows = default_num_rows(network) if config.num_rows is None else config.num_rows
         data = draw_rows(network, config, num_rows, role="training", **solver)
     data_s = time.perf_counter() - began
 

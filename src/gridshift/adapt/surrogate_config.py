@@ -8,6 +8,7 @@ from gridshift.errors import GridshiftError
 from gridshift.grid.network import Network
 from gridshift.learn.backbones import BACKBONES, BackboneConfig
 from gridshift.learn.backbones.mlp import MlpConfig
+from gridshift.learn.model_file import config_of, field
 from gridshift.learn.training import PAPER_TRAINING, TrainingConfig
 from gridshift.learn.whitening import EPS, TRANSFORMS
 
@@ -16,7 +17,7 @@ PRODUCT_BACKBONE = MlpConfig(dropout=0.0)
 no noise. Error on the intact grid 4 to 6 times smaller, 40 % less time a step (`PRODUCT_TRAINING`).
 """
 
-PRODUCT_TRAINING = TrainingConfig(num_steps=20_000, learning_rate=2e-3)
+PRODUCT_TRAINING = TrainingConfig()
 """Half the paper's steps at three times its learning rate.
 
 Mean absolute error on the intact grid, of ICW on the heaviest single outage, and steps (one seed):
@@ -62,9 +63,19 @@ class SurrogateConfig:
             raise GridshiftError(
                 f"no transform {self.transform}; choose one of {', '.join(OUTPUT_TRANSFORMS)}"
             )
-        fewest = min(self.num_validation, self.num_rows or 2)
-        if fewest < 2:
-            raise GridshiftError(f"{fewest} training or validation rows; at least 2 are needed")
+        for name, number in (("training", self.num_rows), ("validation", self.num_validation)):
+            if number is not None and number < 2:
+                raise GridshiftError(f"{number} {name} rows; at least 2 are needed")
+        for name in ("eps", "spread", "seed"):
+            if not 0 <= getattr(self, name) < float("inf"):
+                raise GridshiftError(
+                    f"{name} {getattr(self, name)} must be a finite number of at least 0"
+                )
+
+
+def default_backbone(name: str) -> BackboneConfig:
+    """The product's backbone of this name, in `BACKBONES`."""
+    return PRODUCT_BACKBONE if name == PRODUCT_BACKBONE.name else BACKBONES[name]()
 
 
 PAPER_SURROGATE = SurrogateConfig(backbone=MlpConfig(dropout=0.15), training=PAPER_TRAINING)
@@ -88,12 +99,18 @@ def describe_config(config: SurrogateConfig) -> dict[str, Any]:
 
 
 def parse_config(plain: dict[str, Any]) -> SurrogateConfig:
-    """The configuration of `describe_config`."""
-    backbone = dict(plain["backbone"])
-    return SurrogateConfig(
-        **plain
-        | {
-            "backbone": BACKBONES[backbone.pop("name")](**backbone),
-            "training": TrainingConfig(**plain["training"]),
-        }
-    )
+    """The configuration of `describe_config`.
+
+    Raises:
+        GridshiftError: a field is missing, unknown or of another type, or a number can't be.
+    """
+    backbone = dict(field(plain, "backbone", dict))
+    name = field(backbone, "name", str)
+    del backbone["name"]
+    if name not in BACKBONES:
+        raise GridshiftError(f"no backbone {name}; choose one of {', '.join(BACKBONES)}")
+    return config_of(
+        SurrogateConfig, plain,
+        backbone=config_of(BACKBONES[name], backbone),
+        training=config_of(TrainingConfig, plain.get("training")),
+    )  # fmt: skip

@@ -8,23 +8,28 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import load as tensors_from_bytes
 from safetensors.torch import save as bytes_of_tensors
 
 from gridshift.adapt.base import check_grid
 from gridshift.adapt.layout import Layout
 from gridshift.adapt.surrogate import Surrogate, build_backbone
-from gridshift.adapt.surrogate_config import describe_config, parse_config
+from gridshift.adapt.surrogate_config import (
+    ZCA_SAS,
+    SurrogateConfig,
+    describe_config,
+    parse_config,
+)
 from gridshift.adapt.tangent import plane_of
 from gridshift.errors import StorageError, SurrogateMismatchError
 from gridshift.grid.network import Network
+from gridshift.learn.model_file import ModelFiles, array, field, require_finite, with_weights
 from gridshift.learn.third_moment import SkewCorrected
 from gridshift.learn.whitening import Affine, Transform
 from gridshift.storage import write_bytes, write_text
 
 FORMAT = 1
 """Raised whenever a reader of the old files would misread the new ones."""
-
+FILES = ModelFiles(name="surrogate", noun="surrogate", remedy="train it anew", format=FORMAT)
 PACKAGES = ("gridshift", "numpy", "torch", "pandapower")
 
 
@@ -68,70 +73,78 @@ def load(folder: str | Path, network: Network) -> Surrogate:
         StorageError: there is no surrogate in the folder, or it is damaged.
         SurrogateMismatchError: it was trained for another grid or another layout.
     """
-    about, tensors = _read(Path(folder))
-    check_grid(network, about["grid"], about["num_buses"], about["grid_digest"])
+    folder = Path(folder)
+    about, tensors = FILES.read(folder)
+    with FILES.checked(folder):
+        grid, grid_digest = (field(about, name, str) for name in ("grid", "grid_digest"))
+        layout_digest, num_buses = (
+            field(about, "layout_digest", str),
+            field(about, "num_buses", int),
+        )
+    check_grid(network, grid, num_buses, grid_digest)
     layout = Layout.of(network)
-    if about["layout_digest"] != layout.digest:
+    if layout_digest != layout.digest:
         raise SurrogateMismatchError(
             f"the surrogate in {folder} has another order of inputs and outputs than this version "
             f"gives {network.name}; train it anew"
         )
-    try:
-        return _assemble(about, tensors, network)
-    except (KeyError, TypeError, RuntimeError) as error:
-        raise StorageError(
-            f"the surrogate in {folder} was written by another version of gridshift; train it anew"
-        ) from error
+    with FILES.checked(folder):
+        return _assemble(about, tensors, network, layout)
 
 
 def _assemble(
-    about: dict[str, Any], tensors: dict[str, torch.Tensor], network: Network
+    about: dict[str, Any], tensors: dict[str, torch.Tensor], network: Network, layout: Layout
 ) -> Surrogate:
-    layout, outaged = Layout.of(network), about["record"]["outaged"]
+    config, record = parse_config(field(about, "config", dict)), _record(about)
+    outaged = record["outaged"]
     trained_on = network.root.without(outaged) if outaged else network.root
-    config = parse_config(about["config"])
-    mean, scale = tensors["input_mean"].numpy(), tensors["input_scale"].numpy()
-    backbone = build_backbone(config, trained_on, layout, mean, scale)
-    backbone.load_state_dict(_named("backbone.", tensors))
-    arrays = {name: t.numpy() for name, t in _named("transform.", tensors).items()}
-    return Surrogate(
+    mean = array(tensors, "input_mean", (layout.num_inputs,))
+    scale = array(tensors, "input_scale", (layout.num_inputs,))
+    if not (scale > 0).all():
+        raise StorageError("array input_scale is not positive")
+    surrogate = Surrogate(
         grid=about["grid"],
         grid_digest=about["grid_digest"],
         layout=layout,
         config=config,
         input_mean=mean,
         input_scale=scale,
-        backbone=backbone.eval(),
-        transform=_transform(arrays, dict(about["transform"])),
-        record=about["record"],
+        backbone=with_weights(
+            lambda: build_backbone(config, trained_on, layout, mean, scale),
+            config.backbone.num_layers, tensors, "backbone.",
+        ),
+        transform=_transform(config, field(about, "transform", dict), tensors, layout.num_outputs),
+        record=record,
         plane=plane_of(config.transform, trained_on),
-    )
+    )  # fmt: skip
+    require_finite(surrogate.predict(mean[None]))
+    return surrogate
 
 
-def _transform(arrays: dict[str, np.ndarray], numbers: dict[str, Any]) -> Transform:
-    skew, kind = arrays.pop("skew", None), numbers.pop("name")
-    affine = Affine(name=kind if skew is None else "zca", **arrays, **numbers)
-    if skew is None:
+def _record(about: dict[str, Any]) -> dict[str, Any]:
+    record = field(about, "record", dict)
+    for kind, names in ((int, ("num_rows", "num_solves")), (float, ("data_s", "train_s", "mae"))):
+        for name in names:
+            field(record, name, kind)
+    if not all(isinstance(element, str) for element in field(record, "outaged", list)):
+        raise StorageError("field outaged is not a list of elements")
+    return record
+
+
+def _transform(
+    config: SurrogateConfig, numbers: dict[str, Any], tensors: dict[str, torch.Tensor], width: int
+) -> Transform:
+    name, eps = field(numbers, "name", str), field(numbers, "eps", float)
+    if name != config.transform or eps < 0:
+        raise StorageError(f"a transform {name} with eps {eps} where it is {config.transform}")
+    counts = {n: field(numbers, n, int) for n in ("num_rows", "rank", "effective_rank")}
+    either = (width,), (width, width)
+    affine = Affine(
+        name="zca" if name == ZCA_SAS else name, eps=eps, **counts,
+        shift=array(tensors, "transform.shift", (width,)),
+        whitener=array(tensors, "transform.whitener", *either),
+        unwhitener=array(tensors, "transform.unwhitener", *either),
+    )  # fmt: skip
+    if name != ZCA_SAS:
         return affine
-    return SkewCorrected(whitening=affine, skew=skew)
-
-
-def _named(prefix: str, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
-
-
-def _read(folder: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
-    try:
-        about = json.loads((folder / "surrogate.json").read_text())
-        tensors = (folder / "surrogate.safetensors").read_bytes()
-    except OSError as error:
-        raise StorageError(f"no surrogate in {folder}: {error.strerror}") from error
-    except ValueError as error:
-        raise StorageError(f"{folder / 'surrogate.json'} is damaged: {error}") from error
-    if not isinstance(about, dict) or about.get("format") != FORMAT:
-        raise StorageError(
-            f"{folder / 'surrogate.json'} has a format that this version cannot read"
-        )
-    if hashlib.sha256(tensors).hexdigest() != about.get("tensors_sha256"):
-        raise StorageError(f"the two files in {folder} do not belong together; train it anew")
-    return about, tensors_from_bytes(tensors)
+    return SkewCorrected(whitening=affine, skew=array(tensors, "transform.skew", (width,)))

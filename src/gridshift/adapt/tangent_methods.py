@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gridshift.adapt.base import Base
 from gridshift.adapt.context import Context, Predictor
 from gridshift.adapt.surrogate import FoldedPredictor, Surrogate, TransformedPredictor
 from gridshift.adapt.tangent import TANGENT_ORDERS, Plane
@@ -18,8 +19,8 @@ from gridshift.learn.recalibration import Choice, Correction, choose_correction
 from gridshift.learn.whitening import Affine
 
 
-def adapt_tangent(surrogate: Surrogate, context: Context, *, order: Order) -> Predictor:
-    """The expansion alone; the surrogate isn't used."""
+def adapt_tangent(base: Base, context: Context, *, order: Order) -> Predictor:
+    """The expansion alone; the base isn't used."""
     return Plane.of(context.network, order)
 
 

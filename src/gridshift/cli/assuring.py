@@ -3,18 +3,18 @@
 import time
 from collections.abc import Mapping
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from gridshift.cli.bases import AUTO, found_surrogate
 from gridshift.cli.output import table, text
 
 if TYPE_CHECKING:
     from gridshift.adapt.choice import Choice
-    from gridshift.adapt.surrogate import Surrogate
     from gridshift.grid.network import Network
 
-AUTO = "auto"
 certify_option = click.option(
     "--certify", type=float, metavar="TOL",
     help="Correct every row whose power balance is off by more, p.u., for instance 1e-6.",
@@ -53,19 +53,21 @@ def check_request(method: str, target_mae: float | None, certify: float | None) 
 
 
 def decide(
-    surrogate: "Surrogate", network: "Network", *, num_context: int, num_rows: int, spread: float,
+    network: "Network", folder: Path | None, *, num_context: int, num_rows: int, spread: float,
     seed: int, target_mae: float | None, certify: float | None,
 ) -> "Choice":  # fmt: skip
-    """The cheapest method for one topology, measured on a context of its own stream."""
-    from gridshift.adapt.choice import choose
+    """The cheapest method for one topology, measured on a context of its own stream.
+
+    Methods start from the surrogate in the folder, or from the one of this spread and seed.
+    """
+    from gridshift.adapt.choice import check_num_context, choose
     from gridshift.adapt.datasets import generate
     from gridshift.adapt.methods import Context
-    from gridshift.errors import ContextError
     from gridshift.grid.scenarios import nominal_loads
     from gridshift.study.measure import draw
 
-    if num_context < 1:
-        raise ContextError(f"--method auto measures on a context; {num_context} is too small")
+    check_num_context(num_context)
+    surrogate = found_surrogate(network, folder, spread=spread, seed=seed)
     generate(network, nominal_loads(network, 2), min_rows=0)  # kernels may compile
     began = time.perf_counter()
     loads = draw(network, "context", num_context, spread=spread, regime="mixed", seed=seed)

@@ -1,24 +1,24 @@
 """What a command starts from: names of rosters, and bases, trained if they aren't there yet."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
-from gridshift.cli.assuring import AUTO
-from gridshift.cli.output import progress
+from gridshift.cli.output import Done, progress
 from gridshift.errors import GridshiftError
 
 if TYPE_CHECKING:
     from gridshift.adapt.base import Base
     from gridshift.adapt.methods import Method
-    from gridshift.adapt.surrogate import Surrogate, SurrogateConfig
+    from gridshift.adapt.surrogate import Surrogate
     from gridshift.grid.network import Network
-    from gridshift.learn.training import Progress
 
-T = TypeVar("T")
+AUTO = "auto"
+"""Name of the method that measures all others and takes the cheapest."""
 
 
 class Roster(click.ParamType):
@@ -54,44 +54,52 @@ surrogate_option = click.option(
 )  # fmt: skip
 
 
-def base_surrogate(
-    network: "Network", folder: Path | None, config: "SurrogateConfig"
+def found_surrogate(
+    network: "Network", folder: Path | None, *, spread: float, seed: int
 ) -> "Surrogate":
-    """The surrogate in the folder, or the one of this configuration from the cache."""
-    from gridshift.adapt.cache import cached_surrogate
+    """The surrogate in the folder, or the one of this spread and seed."""
+    from gridshift.study.base import surrogate_for
 
-    found, _ = _found(
-        network, folder, config,
-        lambda progress: cached_surrogate(network, config, progress=progress),
-    )  # fmt: skip
-    return found
+    with _training() as watch:
+        return surrogate_for(network, spread=spread, seed=seed, folder=folder, progress=watch)
 
 
 def found_base(
-    method: "Method", network: "Network", folder: Path | None, config: "SurrogateConfig"
-) -> "tuple[Base, str]":
-    """What a method starts from for this topology, and where it came from."""
-    return _found(
-        network, folder, config, lambda progress: method.start(network, config, progress=progress),
-        purpose=f" for {method.name}",
-    )  # fmt: skip
+    method: "Method", network: "Network", folder: Path | None, *, num_context: int, spread: float,
+    seed: int,
+) -> "tuple[Base, str | None]":  # fmt: skip
+    """What a method starts from for this topology, and where it came from; None: from nowhere.
 
+    Raises as `study.base.base_for`, before anything is trained.
+    """
+    from gridshift.study.base import base_for
 
-def _found(
-    network: "Network", folder: Path | None, config: "SurrogateConfig",
-    start: "Callable[[Progress], T]", *, purpose: str = "",
-) -> "tuple[T | Surrogate, str]":  # fmt: skip
-    from gridshift.adapt.surrogate import Surrogate
-
+    with _training(f" for {method.name}") as watch:
+        base = base_for(
+            method, network, num_context=num_context, spread=spread, seed=seed, folder=folder,
+            progress=watch,
+        )  # fmt: skip
     if folder is not None:
-        return Surrogate.load(folder, network), "given"
-    came_from = "reused"
+        return base, "given"
+    if not method.uses_surrogate:
+        return base, None
+    return base, "trained" if watch.called else "reused"
 
-    def step(number: int, *_: object) -> None:
-        nonlocal came_from
-        came_from = "trained"
-        done(number)
 
-    with progress(f"training{purpose}", config.training.num_steps, unit="steps") as done:
-        found = start(step)
-    return found, came_from
+class _Watch:
+    """Shows a training's progress; `called` tells whether there was any."""
+
+    def __init__(self, done: Done):
+        self.done, self.called = done, False
+
+    def __call__(self, step: int, num_steps: int, loss: float) -> None:
+        self.called = True
+        self.done(step, num_steps)
+
+
+@contextmanager
+def _training(purpose: str = "") -> Iterator[_Watch]:
+    from gridshift.adapt.surrogate_config import PRODUCT_TRAINING
+
+    with progress(f"training{purpose}", PRODUCT_TRAINING.num_steps, unit="steps") as done:
+        yield _Watch(done)

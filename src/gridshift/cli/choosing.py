@@ -1,6 +1,7 @@
 """`gridshift compare` and `gridshift pareto`: what each way to adapt is worth, and costs."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from gridshift.cli.folders import require_writable
 from gridshift.cli.grids import grid_argument, outage_option, seed_option, spread_option, usable
 from gridshift.cli.group import command
 from gridshift.cli.output import drawn_spread, emit, progress, table
+from gridshift.errors import ContextError
 
 if TYPE_CHECKING:
     from gridshift.adapt.base import Base
@@ -33,8 +35,9 @@ context_option = click.option(
     "--context", default=400, show_default=True, help="Scenarios solved to learn the topology."
 )
 test_option = click.option(
-    "--test", default=1000, show_default=True, help="Fresh scenarios to measure on."
-)
+    "--test", type=click.IntRange(min=1), default=1000, show_default=True,
+    help="Fresh scenarios to measure on.",
+)  # fmt: skip
 methods_option = click.option(
     "--methods", "names", default="fast", show_default=True, metavar="A,B",
     help="Methods to measure: all, fast (no gradient steps and no model of their own), or names.",
@@ -73,6 +76,7 @@ def compare(
 
 
 @command(
+    writes={"out": ()},
     keys=ROW_KEYS
     | {
         "break_even_rows": "by method: scenarios of this outage from which it is faster than "
@@ -146,9 +150,10 @@ def _comparison(
     chosen = _methods(names)
     network = read_grid(grid)
     found = usable(network, outage)
-    base_for = bases_of(found.network, folder, spread)
+    base_for = bases_of(found.network, folder, num_context=context, spread=spread, seed=seed)
     for method in chosen:
-        base_for(method)  # trained before anything is timed, with a bar of its own
+        with suppress(ContextError):  # a row of the table says so
+            base_for(method)  # trained before anything is timed, with a bar of its own
     with progress("measuring", len(chosen), unit="methods") as done:
         return measure_all(
             found.network, chosen, base_for, num_context=context, num_test=test,
@@ -156,20 +161,23 @@ def _comparison(
         )  # fmt: skip
 
 
-def bases_of(network: "Network", folder: Path | None, spread: float) -> "Callable[[Method], Base]":
+def bases_of(
+    network: "Network", folder: Path | None, *, num_context: int, spread: float, seed: int
+) -> "Callable[[Method], Base]":
     """Gives each method the surrogate in the folder, or what it starts from for this topology."""
     from gridshift.adapt.surrogate_config import SurrogateConfig
 
-    config, found = SurrogateConfig(spread=spread), {}
+    found = {}
 
     def base_for(method: "Method") -> "Base":
         # methods without a wish of their own share one surrogate
-        key = (
-            method.name if method.base else (method.transform or config.transform, method.backbone)
-        )
+        transform = method.transform or SurrogateConfig.transform
+        key = method.name if method.base else (method.uses_surrogate, transform, method.backbone)
         if key not in found:
-            given = None if method.base else folder
-            found[key], _ = found_base(method, network, given, config)
+            found[key], _ = found_base(
+                method, network, None if method.base else folder,
+                num_context=num_context, spread=spread, seed=seed,
+            )  # fmt: skip
         return found[key]
 
     return base_for

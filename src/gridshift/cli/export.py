@@ -20,6 +20,7 @@ NO_FILE = {
 
 
 @command(
+    writes={"out": ()},
     keys={
         "grid": "name of the grid",
         "outage": "elements out of service",
@@ -67,16 +68,19 @@ def export(
     gridshift's own prediction before it is written. Needs `pip install 'gridshift[onnx]'`.
     """
     from gridshift.adapt.methods import METHODS
-    from gridshift.adapt.surrogate import SurrogateConfig
     from gridshift.grid.readers import read_grid
     from gridshift.learn.onnx_graph import require_onnx
     from gridshift.study.export import export_adapted
 
     require_onnx()
     require_writable(out.parent)
-    network, chosen = read_grid(grid), METHODS[method]
+    chosen = METHODS[method]
+    chosen.check_exportable()
+    network = read_grid(grid)
     found = usable(network, outage)
-    base, _ = found_base(chosen, found.network, surrogate, SurrogateConfig(spread=spread))
+    base, _ = found_base(
+        chosen, found.network, surrogate, num_context=context, spread=spread, seed=seed
+    )
     done = export_adapted(
         base, found.network, chosen, out,
         num_context=context, spread=spread, seed=seed,

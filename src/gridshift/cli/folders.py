@@ -1,7 +1,9 @@
-"""Folders that a command is asked to write to, checked before the work and not after it."""
+"""What a command is asked to write, checked before the work and not after it."""
 
 import os
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from gridshift.errors import StorageError
 
@@ -25,3 +27,52 @@ def require_writable(folder: Path) -> None:
         raise StorageError(f"cannot write to {folder}: {there} is not a folder")
     if not os.access(there, os.W_OK | os.X_OK):
         raise StorageError(f"cannot write to {folder}: no permission for {there}")
+
+
+def require_separate(values: Mapping[str, Any], writes: Mapping[str, Sequence[str]]) -> None:
+    """Pass if no file that a command is to write is one it reads, or writes for another option.
+
+    Args:
+        values: of all parameters by name. Each text or path that names something that exists counts
+            as read, of a folder all files in it.
+        writes: names of the parameters that say what is written, each with the names of the files
+            that are put into that folder; none if the parameter is the file itself.
+
+    Raises:
+        StorageError: naming the option and what would be overwritten.
+    """
+    written = {
+        name: [Path(values[name], file) for file in files or ("",)]
+        for name, files in writes.items()
+        if values.get(name) is not None
+    }
+    given = {name: Path(v) for name, v in values.items() if v and isinstance(v, str | Path)}
+    for name, files in written.items():
+        for other, path in given.items():
+            if other == name:
+                continue
+            taken = written[other] if other in written else _files(path)
+            if clash := next((file for file in files if _among(file, taken)), None):
+                verb = "write" if other in written else "read"
+                raise StorageError(
+                    f"--{name} would overwrite {clash}, which the same command is to {verb} "
+                    f"({other} {path}); choose another --{name}"
+                )
+
+
+def _files(path: Path) -> list[Path]:
+    try:
+        return [path, *path.iterdir()] if path.is_dir() else [path]
+    except OSError:  # no folder that can be read, or no name that a file could have
+        return []
+
+
+def _among(file: Path, others: Iterable[Path]) -> bool:
+    """Whether it is one of the others, links and relative paths followed."""
+    for other in others:
+        try:
+            if file.resolve() == other.resolve() or os.path.samefile(file, other):
+                return True
+        except (OSError, ValueError):  # one of them isn't there, or is no name of a file
+            continue
+    return False

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from gridshift.cli.folders import require_separate
 from gridshift.errors import GridshiftError, GridshiftWarning
 
 
@@ -58,15 +59,21 @@ class Command(click.Command):
     """A command with a `--json` option, the keys of that object, and examples that tests run."""
 
     def __init__(self, *args, keys: Mapping[str, str], examples: Sequence[str] = (),
-                 columns: Mapping[str, str] | None = None, **kwargs):  # fmt: skip
+                 columns: Mapping[str, str] | None = None,
+                 writes: Mapping[str, Sequence[str]] | None = None, **kwargs):  # fmt: skip
         super().__init__(*args, **kwargs)
+        self.writes = dict(writes or {})
         self.keys, self.examples, self.columns = dict(keys), tuple(examples), dict(columns or {})
         self.params.append(
             click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object.")
         )
 
     def invoke(self, ctx: click.Context):
-        """Run; a message that suggests a command names a grid's file as the user gave it."""
+        """Run; a message that suggests a command names a grid's file as the user gave it.
+
+        Nothing begins if a file to be written is one to be read.
+        """
+        require_separate(ctx.params, self.writes)
         try:
             return super().invoke(ctx)
         except GridshiftError as problem:
@@ -88,13 +95,15 @@ class Command(click.Command):
 
 
 def command(
-    *, keys: Mapping[str, str], examples: Sequence[str], columns: Mapping[str, str] | None = None
-) -> Callable[..., click.Command]:
+    *, keys: Mapping[str, str], examples: Sequence[str], columns: Mapping[str, str] | None = None,
+    writes: Mapping[str, Sequence[str]] | None = None,
+) -> Callable[..., click.Command]:  # fmt: skip
     """Decorator for a function that takes `as_json`.
 
-    `keys` tells what each JSON key means, `columns` what the columns of a table that it writes do.
+    `keys` tells what each JSON key means, `columns` what the columns of a table that it writes do,
+    `writes` which parameters name what it writes: a file, or a folder with the files put into it.
     """
-    return click.command(cls=Command, keys=keys, examples=examples, columns=columns)
+    return click.command(cls=Command, keys=keys, examples=examples, columns=columns, writes=writes)
 
 
 class Group(click.Group):

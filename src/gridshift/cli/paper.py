@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 
 @command(
+    writes={"results": ("report.html",), "page": ()},
     keys={
         "artefacts": "list of `name`, `kind`, `paper` (where it is in the paper), `title`, "
         "`full_rows` (rows measured at full scale); with a name or all instead `rows`, `tasks` "

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gridshift.cli.assuring import (
-    AUTO,
     certify_option,
     check_request,
     choice_json,
@@ -16,7 +15,7 @@ from gridshift.cli.assuring import (
     quantile_option,
     target_option,
 )
-from gridshift.cli.bases import Roster, base_surrogate, found_base, surrogate_option
+from gridshift.cli.bases import AUTO, Roster, found_base, surrogate_option
 from gridshift.cli.folders import require_writable
 from gridshift.cli.grids import grid_argument, seed_option, spread_option, usable
 from gridshift.cli.group import command
@@ -75,12 +74,13 @@ COLUMNS = {
 
 
 @command(
+    writes={"out": ("screening.parquet", "summary.json", "report.html")},
     keys={
         "grid": "name of the grid",
         "num_outages": "outages in the ranking",
         "method": "how the surrogate was adapted to each",
         "surrogate": "where it came from: `trained` now, `reused` from the cache, `given` by "
-        "--surrogate; null for newton",
+        "--surrogate; null for methods that start from none",
         "outages": "list, the worst first, with the keys of the next table up to `cost`",
         "splitting": "with lines, trafos, all, n-2: outages that cut demand off, not ranked: "
         "`outage`, `cut_off`, `mw_cut_off` (demand), `mw_generation_cut_off`; from a file they are "
@@ -194,7 +194,6 @@ def _choice(
     config: "ScreenConfig", network: "Network", surrogate: Path | None, target_mae: float | None
 ) -> dict[str, Any]:
     """The method for the study: the cheapest on the first outage that can be studied."""
-    from gridshift.adapt.surrogate import SurrogateConfig
     from gridshift.errors import OutageError
     from gridshift.grid.contingency import assess, select_outages
 
@@ -203,9 +202,8 @@ def _choice(
     if found is None:
         raise OutageError(f"none of {len(outages)} outages of {network.name} can be studied")
     choice = decide(
-        base_surrogate(network, surrogate, SurrogateConfig(spread=config.spread)), found.network,
-        num_context=config.num_context, num_rows=config.num_scenarios, spread=config.spread,
-        seed=config.seed, target_mae=target_mae, certify=config.certify,
+        found.network, surrogate, num_context=config.num_context, num_rows=config.num_scenarios,
+        spread=config.spread, seed=config.seed, target_mae=target_mae, certify=config.certify,
     )  # fmt: skip
     return choice_json(choice)
 
@@ -218,15 +216,16 @@ def _screened(
     What the user got wrong is told before anything is trained.
     """
     from gridshift.adapt.methods import METHODS
-    from gridshift.adapt.surrogate import SurrogateConfig
     from gridshift.grid.contingency import select_outages
     from gridshift.study.sweep import screen as study
 
     num_outages = len(select_outages(network, config.contingencies))
     base = came_from = None
     if config.method in METHODS:
-        wanted = SurrogateConfig(spread=config.spread)
-        base, came_from = found_base(METHODS[config.method], network, surrogate, wanted)
+        base, came_from = found_base(
+            METHODS[config.method], network, surrogate, num_context=config.num_context,
+            spread=config.spread, seed=config.seed,
+        )  # fmt: skip
     with progress("screening", num_outages, unit="outages") as done:
         done(0)
         result = study(

@@ -2,14 +2,13 @@
 
 import time
 import warnings
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import click
 
 from gridshift.cli.assuring import (
-    AUTO,
     certify_option,
     check_request,
     choice_json,
@@ -21,8 +20,8 @@ from gridshift.cli.assuring import (
     target_option,
 )
 from gridshift.cli.bases import (
+    AUTO,
     Roster,
-    base_surrogate,
     found_base,
     method_option,
     surrogate_option,
@@ -34,6 +33,7 @@ from gridshift.cli.output import drawn_spread, emit, progress, table
 
 
 @command(
+    writes={"out": ("surrogate.json", "surrogate.safetensors")},
     keys={
         "grid": "name of the grid",
         "surrogate": "folder that it was written to",
@@ -46,6 +46,7 @@ from gridshift.cli.output import drawn_spread, emit, progress, table
         "gridshift train case14 --steps 500 --rows 500 --out base14",
         "gridshift train case14 --backbone mlp --transform zscore --spread 0.3 --seed 1 "
         "--steps 200 --rows 200 --out base14-zscore --json",
+        "gridshift train case14 --paper --steps 200 --rows 200 --out paper14",
     ],
 )
 @grid_argument
@@ -58,7 +59,11 @@ from gridshift.cli.output import drawn_spread, emit, progress, table
     default="zca", show_default=True,
     help="Transform of the outputs: identity, residual, zscore, zca, tangent or tangent2.",
 )  # fmt: skip
-@click.option("--steps", type=int, help="Gradient steps.  [default: the paper's 40,000]")
+@click.option(
+    "--paper", is_flag=True,
+    help="Train as in the paper: 40,000 steps, a lower learning rate, dropout.",
+)  # fmt: skip
+@click.option("--steps", type=int, help="Gradient steps.  [default: 20,000]")
 @click.option("--rows", type=int, help="Training scenarios.  [default: by size of the grid]")
 @spread_option
 @seed_option
@@ -67,21 +72,30 @@ from gridshift.cli.output import drawn_spread, emit, progress, table
     help="Folder to write the surrogate to.",
 )  # fmt: skip
 def train(
-    grid: str, backbone: str, transform: str, steps: int | None, rows: int | None,
+    grid: str, backbone: str, transform: str, paper: bool, steps: int | None, rows: int | None,
     spread: float, seed: int, out: Path, as_json: bool,
 ) -> None:  # fmt: skip
-    """Train a surrogate of the power flow of the intact grid and store it."""
-    from gridshift.adapt.surrogate import SurrogateConfig
+    """Train a surrogate of the power flow of the intact grid and store it.
+
+    By default it is the one that the other commands train at first use.
+    """
     from gridshift.adapt.surrogate import train as train_surrogate
+    from gridshift.adapt.surrogate_config import (
+        PAPER_SURROGATE,
+        SurrogateConfig,
+        default_backbone,
+    )
     from gridshift.grid.readers import read_grid
     from gridshift.learn.backbones import BACKBONES
-    from gridshift.learn.training import TrainingConfig
 
-    training = TrainingConfig() if steps is None else TrainingConfig(num_steps=steps)
-    config = SurrogateConfig(
-        transform=transform, backbone=BACKBONES[backbone](), training=training,
-        num_rows=rows, spread=spread, seed=seed,
+    config = replace(
+        PAPER_SURROGATE if paper else SurrogateConfig(),
+        backbone=BACKBONES[backbone]() if paper else default_backbone(backbone),
+        transform=transform, num_rows=rows, spread=spread, seed=seed,
     )  # fmt: skip
+    if steps is not None:
+        config = replace(config, training=replace(config.training, num_steps=steps))
+    training = config.training
     require_writable(out)
     network = usable(read_grid(grid), "").network
     began = time.perf_counter()
@@ -147,7 +161,10 @@ def train(
 @click.option(
     "--context", default=400, show_default=True, help="Scenarios solved to learn the topology."
 )
-@click.option("--test", default=1000, show_default=True, help="Fresh scenarios to measure on.")
+@click.option(
+    "--test", type=click.IntRange(min=1), default=1000, show_default=True,
+    help="Fresh scenarios to measure on.",
+)  # fmt: skip
 @spread_option
 @seed_option
 @surrogate_option
@@ -167,10 +184,9 @@ def adapt(
     within the tolerance or marked. With --method auto the choice is for as many rows as --test.
     """
     from gridshift.adapt.methods import METHODS
-    from gridshift.adapt.surrogate import SurrogateConfig
     from gridshift.errors import GridshiftWarning
     from gridshift.grid.readers import read_grid
-    from gridshift.study.assurance import assure
+    from gridshift.study.assurance import assure, check_calibration
     from gridshift.study.compare import measure_exact
     from gridshift.study.measure import measure_adaptation
 
@@ -179,16 +195,17 @@ def adapt(
     left = usable(network, outage).network
     rows_ = {"spread": spread, "seed": seed}
     more: dict[str, Any] = {}
-    config = SurrogateConfig(spread=spread)
     if method == AUTO:
         choice = decide(
-            base_surrogate(network, surrogate, config), left, num_context=context, num_rows=test,
-            target_mae=target_mae, certify=certify, **rows_,
+            left, surrogate, num_context=context, num_rows=test, target_mae=target_mae,
+            certify=certify, **rows_,
         )  # fmt: skip
         method, more["choice"] = choice.chosen.name, choice_json(choice)
     if method in METHODS:
         chosen = METHODS[method]
-        base, _ = found_base(chosen, left, surrogate, config)
+        if error_bars is not None:
+            check_calibration(context)
+        base, _ = found_base(chosen, left, surrogate, num_context=context, **rows_)
         numbers = {"num_context": context, "num_test": test, **rows_}
         measured = measure_adaptation(base, left, chosen, **numbers)
         if certify is not None or quantile or error_bars is not None:

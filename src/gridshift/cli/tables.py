@@ -13,6 +13,7 @@ from gridshift.cli.grids import seed_option
 from gridshift.cli.group import command
 from gridshift.cli.output import emit, progress, table
 
+MODEL_FILES = ("estimator.json", "estimator.safetensors")
 WORST = 5
 """Outputs that a table on the screen shows; --json has all."""
 
@@ -21,6 +22,7 @@ model_argument = click.argument("model", type=file_type, metavar="DIR")
 
 
 @command(
+    writes={"out": MODEL_FILES},
     keys={
         "model": "folder that the model was written to",
         "num_inputs": "columns that it predicts from",
@@ -61,8 +63,9 @@ def fit_table(
     """Fit a model to a table of solved cases of one state of a grid.
 
     TABLE is a parquet or CSV file with a row for each case and named columns of numbers, from any
-    tool, in any units. PATTERNS are names or patterns of columns, separated by commas: 'p_*,q_*'.
-    A tenth of the rows is left out of the training to measure the error.
+    tool, in any units; a CSV file may have semicolons or tabs and decimal commas. PATTERNS are
+    names or patterns of columns, separated by commas: 'p_*,q_*'. A tenth of the rows is left out of
+    the training to measure the error.
     """
     from gridshift.learn.estimator import ICWRegressor
     from gridshift.study import table_model
@@ -102,6 +105,7 @@ def fit_table(
 
 
 @command(
+    writes={"out": MODEL_FILES, "onnx": ()},
     keys={
         "model": "folder that the adapted model was written to",
         "num_context": "solved cases that it was adapted to",
@@ -175,6 +179,7 @@ def adapt_table(
 
 
 @command(
+    writes={"out": ()},
     keys={
         "out": "file that the predictions were written to",
         "num_rows": "rows predicted",

@@ -14,7 +14,7 @@ from gridshift.errors import GridshiftError
 from gridshift.learn import training
 from gridshift.learn.backbones.mlp import MlpConfig
 from gridshift.learn.folding import FoldedNetwork, constants_of, input_scaling
-from gridshift.learn.moments import EPS, Real
+from gridshift.learn.moments import EPS, LARGEST, Real
 from gridshift.learn.paired import paired
 from gridshift.learn.training import Progress, TrainingConfig
 from gridshift.learn.whitening import Affine, fit_transform
@@ -122,7 +122,7 @@ class ICWRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.loss_ = losses[-1]
         if not np.isfinite(self.loss_):
             raise GridshiftError(
-                f"training diverged at learning_rate={self.learning_rate:g}; take a smaller one"
+                f"training diverged at learning rate {self.learning_rate:g}; take a smaller one"
             )
         self.backbone_, self.transform_ = backbone, transform
         self.constants_ = constants_of(rows)
@@ -176,11 +176,17 @@ class ICWRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
         Raises:
             NotFittedError: before `fit`.
-            ValueError: other columns than at `fit`, or NaN.
+            ValueError: other columns than at `fit`, NaN, or values beyond all that was fitted.
         """
         check_is_fitted(self)
         x = np.asarray(validate_data(self, X, reset=False, dtype=np.float64))
+        _check_size(x, "X")
         y = self.network_.predict(x)
+        if not np.isfinite(y).all():
+            row = np.flatnonzero(~np.isfinite(y).all(1))[0]
+            raise GridshiftError(
+                f"row {row} of X is too far from the rows of the fit to be predicted"
+            )
         return y[:, 0] if self.single_output_ else y
 
     def _rows(self, X: Any, y: Any, *, reset: bool) -> tuple[Real, Real]:
@@ -192,6 +198,8 @@ class ICWRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         if reset:
             self.single_output_ = rows.ndim == 1
         rows = rows.reshape(len(rows), -1)
+        for name, values in (("X", x), ("y", rows)):
+            _check_size(values, name)
         if reset:
             self.n_outputs_ = rows.shape[1]
         return x, rows
@@ -199,6 +207,16 @@ class ICWRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _folded(self, transform: Affine, constants: Real) -> FoldedNetwork:
         scaling = self.input_mean_, self.input_scale_
         return FoldedNetwork.of(self.backbone_, transform, *scaling).holding(constants)
+
+
+def _check_size(values: Real, name: str) -> None:
+    large = np.argwhere(np.abs(values) > LARGEST)
+    if len(large):
+        row, column = large[0]
+        raise GridshiftError(
+            f"{name} has {values[row, column]:g} in row {row}, column {column}; values up to "
+            f"{LARGEST:g} can be worked with, so choose another unit or leave the row out"
+        )
 
 
 def _check_moments(name: str) -> None:

@@ -9,18 +9,25 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import load as tensors_from_bytes
 from safetensors.torch import save as bytes_of_tensors
 
 from gridshift.errors import StorageError
 from gridshift.learn.backbones.mlp import MlpConfig
-from gridshift.learn.estimator import ICWRegressor
+from gridshift.learn.estimator import MOMENTS, ICWRegressor
 from gridshift.learn.folding import FoldedNetwork
-from gridshift.learn.whitening import Affine
+from gridshift.learn.model_file import ModelFiles, array, field, require_finite, with_weights
+from gridshift.learn.whitening import TRANSFORMS, Affine
 from gridshift.storage import write_bytes, write_text
 
 FORMAT = 1
 """Raised whenever a reader of the old files would misread the new ones."""
+
+FILES = ModelFiles(name="estimator", noun="model", remedy="fit it anew", format=FORMAT)
+ATTRIBUTES = {
+    "n_features_in_": int, "n_outputs_": int, "single_output_": bool, "loss_": float,
+    "num_context_": int,
+}  # fmt: skip
+"""What `fit` and `adapt` set besides arrays."""
 
 _ARRAYS = ("shift", "whitener", "unwhitener")
 
@@ -72,51 +79,73 @@ def load(folder: str | Path) -> tuple[ICWRegressor, dict[str, Any]]:
     Raises:
         StorageError: there is none in the folder, or it is damaged.
     """
-    state, tensors = _read(Path(folder))
-    try:
-        estimator = ICWRegressor(**state["parameters"])
-        for name in ("n_features_in_", "n_outputs_", "single_output_", "loss_", "num_context_"):
-            setattr(estimator, name, state[name])
-        config = MlpConfig(
-            hidden=estimator.hidden, num_layers=estimator.num_layers, dropout=estimator.dropout
-        )
-        backbone = config.build(state["n_features_in_"], state["n_outputs_"])
-        prefix = "backbone."
-        backbone.load_state_dict(
-            {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
-        )
-        arrays = {name: tensors[f"transform.{name}"].numpy() for name in _ARRAYS}
-        estimator.backbone_ = backbone.eval()
-        estimator.transform_ = Affine(**arrays, **state["transform"])
-        estimator.input_mean_ = tensors["input_mean"].numpy()
-        estimator.input_scale_ = tensors["input_scale"].numpy()
-        estimator.constants_ = tensors["constants"].numpy()
-        estimator.network_ = FoldedNetwork(
-            input_mean=estimator.input_mean_,
-            input_scale=estimator.input_scale_,
-            hidden=backbone.features,
-            weight=tensors["network.weight"].numpy(),
-            bias=tensors["network.bias"].numpy(),
-        )
-        return estimator, state["about"]
-    except (KeyError, TypeError, RuntimeError) as error:
-        raise StorageError(
-            f"the model in {folder} was written by another version of gridshift; fit it anew"
-        ) from error
+    folder = Path(folder)
+    state, tensors = FILES.read(folder)
+    with FILES.checked(folder):
+        return _assembled(state, tensors), field(state, "about", dict)
 
 
-def _read(folder: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
-    try:
-        state = json.loads((folder / "estimator.json").read_text(encoding="utf-8"))
-        tensors = (folder / "estimator.safetensors").read_bytes()
-    except OSError as error:
-        raise StorageError(f"no model in {folder}: {error.strerror}") from error
-    except ValueError as error:
-        raise StorageError(f"{folder / 'estimator.json'} is damaged: {error}") from error
-    if not isinstance(state, dict) or state.get("format") != FORMAT:
-        raise StorageError(
-            f"{folder / 'estimator.json'} has a format that this version cannot read"
-        )
-    if hashlib.sha256(tensors).hexdigest() != state.get("tensors_sha256"):
-        raise StorageError(f"the two files in {folder} do not belong together; fit it anew")
-    return state, tensors_from_bytes(tensors)
+def _assembled(state: dict[str, Any], tensors: dict[str, torch.Tensor]) -> ICWRegressor:
+    estimator = ICWRegressor(**_parameters(field(state, "parameters", dict)))
+    for name, kind in ATTRIBUTES.items():
+        setattr(estimator, name, field(state, name, kind))
+    config = MlpConfig(
+        hidden=estimator.hidden, num_layers=estimator.num_layers, dropout=estimator.dropout
+    )
+    num_inputs, width = state["n_features_in_"], state["n_outputs_"]
+    if estimator.single_output_ and width != 1:
+        raise StorageError(f"a single output, but {width} of them")
+    backbone = with_weights(
+        lambda: config.build(num_inputs, width), config.num_layers, tensors, "backbone."
+    )
+    estimator.backbone_ = backbone
+    estimator.transform_ = _transform(field(state, "transform", dict), tensors, width)
+    if estimator.transform_.name != estimator.whitening:
+        raise StorageError(f"transform {estimator.transform_.name} where it is another")
+    estimator.input_mean_ = array(tensors, "input_mean", (num_inputs,))
+    estimator.input_scale_ = array(tensors, "input_scale", (num_inputs,))
+    if not (estimator.input_scale_ > 0).all():
+        raise StorageError("array input_scale is not positive")
+    estimator.constants_ = array(tensors, "constants", (width,), may_be_nan=True)
+    estimator.network_ = FoldedNetwork(
+        input_mean=estimator.input_mean_,
+        input_scale=estimator.input_scale_,
+        hidden=backbone.features,  # type: ignore[arg-type]
+        weight=array(tensors, "network.weight", (width, config.hidden), kind=np.float32),
+        bias=array(tensors, "network.bias", (width,)),
+    )
+    require_finite(estimator.network_.predict(estimator.input_mean_[None]))
+    return estimator
+
+
+def _parameters(plain: dict[str, Any]) -> dict[str, Any]:
+    """Parameters of the estimator, each of the type of its default."""
+    defaults = ICWRegressor().get_params()
+    seed = plain.get("random_state")
+    if plain.keys() != defaults.keys() or not (seed is None or isinstance(seed, int)):
+        raise StorageError("parameters are missing or unknown")
+    found = {
+        name: field(plain, name, type(default))
+        for name, default in defaults.items()
+        if name != "random_state"
+    }
+    if found["moments"] not in MOMENTS or not found["eps"] >= 0:
+        raise StorageError(f"no moments {found['moments']} with eps {found['eps']}")
+    return found | {"random_state": seed}
+
+
+def _transform(plain: dict[str, Any], tensors: dict[str, torch.Tensor], width: int) -> Affine:
+    either = (width,), (width, width)
+    transform = Affine(
+        name=field(plain, "name", str),
+        eps=field(plain, "eps", float),
+        num_rows=field(plain, "num_rows", int),
+        rank=field(plain, "rank", int),
+        effective_rank=field(plain, "effective_rank", int),
+        shift=array(tensors, "transform.shift", (width,)),
+        whitener=array(tensors, "transform.whitener", *either),
+        unwhitener=array(tensors, "transform.unwhitener", *either),
+    )
+    if transform.name not in TRANSFORMS or transform.eps < 0:
+        raise StorageError(f"no transform {transform.name} with eps {transform.eps}")
+    return transform

@@ -23,9 +23,11 @@ def input_scaling(x: Real) -> tuple[Real, Real]:
     """Mean and standard deviation (X,) of rows (R, X); 1 for an input that never varies.
 
     A constant's computed deviation is round-off, not zero, so constants are told by their range.
+    Nor does an input vary whose differences are too small to be squared.
     """
-    constant = x.min(0) == x.max(0)
-    return np.where(constant, x[0], x.mean(0)), np.where(constant, 1.0, x.std(0))
+    deviation = x.std(0)
+    constant = (x.min(0) == x.max(0)) | (deviation == 0)
+    return np.where(constant, x[0], x.mean(0)), np.where(constant, 1.0, deviation)
 
 
 def constants_of(y: Real) -> Real:

@@ -12,6 +12,9 @@ EPS = 1e-6
 """Absolute regularisation of a covariance, the same for base and context. The paper doesn't give
 its value; results are flat from 1e-12 to 1e-6 and suffer from 1e-3 on (docs/conventions.md)."""
 
+LARGEST = 1e30
+"""Size of a value up to which sums of squares, and a layer in float32, stay finite."""
+
 
 @dataclass(frozen=True, eq=False)
 class Spectrum:

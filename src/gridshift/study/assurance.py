@@ -19,6 +19,8 @@ from gridshift.study.outage import NO_LIMIT
 
 CALIBRATION_SHARE = 0.25
 """Part of the context that error bars are calibrated on, and the method is not fitted on."""
+FEWEST = 4
+"""Solved cases that leave two to calibrate on and two to fit on."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,15 +108,26 @@ def assure(
         context = Context.of(cases) if cases is not None and method.uses_solved_cases else empty
         bars = None
         if level is not None:
-            if cases is None or len(cases) < 4:
-                raise ContextError(
-                    "error bars are calibrated on a quarter of the context; ask for a larger one"
-                )
+            check_calibration(0 if cases is None else len(cases))
+            assert cases is not None
             bars = _measured_bars(surrogate, method, cases, test, level)
         rows = None
         if tol is not None or quantile:
             rows = _certified(surrogate, method, context, test, tol, quantile)
     return Assurance(certified=rows, error_bars=bars)
+
+
+def check_calibration(num_cases: int) -> None:
+    """Pass if error bars can be calibrated on a part of so many solved cases.
+
+    Raises:
+        ContextError: they are too few.
+    """
+    if num_cases < FEWEST:
+        raise ContextError(
+            f"error bars are calibrated on a quarter of the context, and {num_cases} cases are too "
+            f"few for that; ask for a context of at least {FEWEST}, better 400"
+        )
 
 
 def _measured_bars(

@@ -188,6 +188,7 @@ def _measured(
     kinds = ("gradient steps", "solved cases", "network", "nothing")
     kind = next((k for k in kinds if k in method.needs), "nothing")
     try:
+        method.check_num_context(num_context)
         surrogate = surrogate_for(method)
         found = measure_adaptation(
             surrogate, network, method, num_context=num_context, num_test=num_test,

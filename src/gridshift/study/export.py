@@ -60,6 +60,7 @@ def export_adapted(
         StorageError: the file can't be written.
     """
     surrogate.check(network)
+    method.check_exportable()
     context = draw_context(
         surrogate, network, method, num_context=num_context, spread=spread, seed=seed, **solver
     )

@@ -8,7 +8,6 @@ from gridshift.adapt.base import Base
 from gridshift.adapt.datasets import generate
 from gridshift.adapt.methods import Context, Method, Predictor
 from gridshift.arrays import Real
-from gridshift.errors import ContextError
 from gridshift.grid.contingency import outage_text
 from gridshift.grid.network import Network
 from gridshift.grid.scenarios import Injections, Spread, nominal_loads, sample_loads, stream
@@ -77,7 +76,7 @@ def measure_adaptation(
         solver: keyword arguments of `solve`.
 
     Raises:
-        ContextError: a negative context.
+        ContextError: a context that is too small for the method.
         ScenarioError: most of the context or of the test rows have no solution.
         SurrogateMismatchError: the surrogate is of another grid.
     """
@@ -132,11 +131,10 @@ def draw_context(
     """What this method is told of a topology: scenarios of mixed spread, solved if it needs them.
 
     Raises:
-        ContextError: a negative number of scenarios.
+        ContextError: too few scenarios for what the method needs, or a negative number.
         ScenarioError: most of them have no solution.
     """
-    if num_context < 0:
-        raise ContextError(f"a context of {num_context} scenarios; give at least 2, or 400")
+    method.check_num_context(num_context)
     if not method.uses_solved_cases or num_context == 0:
         return Context.empty(network, surrogate)
     injections = draw(network, "context", num_context, spread=spread, regime="mixed", seed=seed)

@@ -14,7 +14,7 @@ import numpy as np
 
 import gridshift
 from gridshift.arrays import Complex, Int
-from gridshift.errors import ContextError, GridshiftError, GridshiftWarning, NotConvergedError
+from gridshift.errors import GridshiftError, GridshiftWarning, NotConvergedError
 from gridshift.grid.contingency import (
     KINDS,
     Outage,
@@ -67,8 +67,8 @@ def screen(
     Args:
         config: what to study.
         network: the grid, if it is read already.
-        surrogate: trained on the intact grid; by default one is trained, unless the method is
-            'newton'.
+        surrogate: trained on the intact grid; by default one of the configuration's spread and
+            seed is trained, if the method uses one.
         folder: where finished rows, table, summary and report go; a second call resumes there.
             None keeps everything in memory.
         progress: called in this thread whenever an outage is finished.
@@ -99,7 +99,7 @@ def screen(
         outages, cut_off, splitting = _set_apart(network, outages, cut_off)
 
     if method is not None:
-        surrogate = _trained(network, config, method) if surrogate is None else surrogate
+        surrogate = _base(network, config, method) if surrogate is None else surrogate
         _check_suits(surrogate, method, network)
         setting = replace(setting, surrogate=surrogate)
 
@@ -157,11 +157,7 @@ def _method(config: ScreenConfig) -> "Method | None":
         names = dict.fromkeys((*METHODS, EXACT))
         raise GridshiftError(f"no method '{config.method}'; choose one of {', '.join(names)}")
     method = METHODS[config.method]
-    if "solved cases" in method.needs and config.num_context < 2:
-        raise ContextError(
-            f"method {method.name} needs a context of at least 2 solved cases, "
-            f"not {config.num_context}"
-        )
+    method.check_num_context(config.num_context)
     return method
 
 
@@ -200,10 +196,12 @@ def _set_apart(
     return [outages[i] for i in kept], [cut_off[i] for i in kept], tuple(splits)
 
 
-def _trained(network: Network, config: ScreenConfig, method: "Method") -> "Base":
-    from gridshift.adapt.surrogate_config import SurrogateConfig
+def _base(network: Network, config: ScreenConfig, method: "Method") -> "Base":
+    from gridshift.study.base import base_for
 
-    return method.start(network, SurrogateConfig(spread=config.spread, seed=config.seed))
+    return base_for(
+        method, network, num_context=config.num_context, spread=config.spread, seed=config.seed
+    )
 
 
 def _check_suits(surrogate: "Base", method: "Method", network: Network) -> None:

@@ -13,7 +13,8 @@ import pyarrow as pa
 from gridshift.arrays import Real
 from gridshift.errors import GridshiftWarning, RankDeficientWarning, StorageError, TableError
 from gridshift.learn.estimator import MOMENTS, ICWRegressor
-from gridshift.learn.estimator_file import load, save
+from gridshift.learn.estimator_file import FILES, load, save
+from gridshift.learn.model_file import field
 from gridshift.learn.onnx_graph import WrittenModel, write_onnx
 from gridshift.learn.training import Progress
 from gridshift.study.tables import choose_columns, listed, numbers
@@ -103,12 +104,13 @@ class TableModel:
         regressor, about = load(folder)
         if not {"inputs", "outputs", "record"} <= about.keys():
             raise StorageError(f"the model in {folder} has no names of columns; fit it by a table")
-        return cls(
-            regressor=regressor,
-            inputs=tuple(about["inputs"]),
-            outputs=tuple(about["outputs"]),
-            record=about["record"],
-        )
+        with FILES.checked(Path(folder)):
+            record = field(about, "record", dict)
+            inputs = _names(about, "inputs", len(regressor.input_mean_))
+            outputs = _names(about, "outputs", regressor.n_outputs_)
+            if not {*_names(record, "constant_inputs")} <= {*inputs}:
+                raise StorageError("constant inputs that are no inputs")
+        return cls(regressor=regressor, inputs=inputs, outputs=outputs, record=record)
 
     def export(self, path: str | Path, table: pa.Table, *, source: str) -> WrittenModel:
         """Write the model as ONNX, checked on the rows of a table; raises as `write_onnx`."""
@@ -136,6 +138,16 @@ class TableModel:
                 GridshiftWarning,
                 stacklevel=3,
             )
+
+
+def _names(about: dict[str, Any], name: str, number: int | None = None) -> tuple[str, ...]:
+    """The field that lists names, different ones, and so many if that is known."""
+    found = field(about, name, list)
+    if not all(isinstance(each, str) for each in found) or len({*found}) < len(found):
+        raise StorageError(f"field {name} is no list of different names")
+    if number not in (None, len(found)):
+        raise StorageError(f"{len(found)} names of {name}, not {number}")
+    return tuple(found)
 
 
 def fit_table(

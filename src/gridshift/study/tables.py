@@ -12,7 +12,9 @@ import pyarrow.parquet as pq
 
 from gridshift.arrays import Real
 from gridshift.errors import StorageError, TableError
+from gridshift.learn.moments import LARGEST
 from gridshift.storage import replacing
+from gridshift.study.csv_file import hint, read_csv
 
 PARQUET, CSV = (".parquet", ".pq"), (".csv", ".csv.gz")
 SHOWN = 6
@@ -22,21 +24,16 @@ SHOWN = 6
 def read_table(path: str | Path) -> pa.Table:
     """The table in a parquet or CSV file, whatever its columns hold.
 
-    A CSV file has the names in its first line; a line with semicolons or tabs and no comma decides
-    the delimiter.
+    A CSV file has the names in its first line; see `study/csv_file.py` for how it is read.
 
     Raises:
-        TableError: another kind of file, damaged, or a column name that appears twice.
+        TableError: another kind of file, damaged, ambiguous, or a column name that appears twice.
         StorageError: it can't be read.
     """
     path = Path(path)
     kind = check_kind(path)
     try:
-        if kind == "parquet":
-            table = pq.ParquetFile(path).read()
-        else:
-            options = pa_csv.ParseOptions(delimiter=_delimiter(path))
-            table = pa_csv.read_csv(path, parse_options=options)
+        table = pq.ParquetFile(path).read() if kind == "parquet" else read_csv(path)
     except pa.ArrowException as error:
         reason = str(error).splitlines()[0]
         raise TableError(f"{path} is not a {kind} file that can be read: {reason}") from error
@@ -112,7 +109,8 @@ def numbers(table: pa.Table, names: Sequence[str], *, source: str) -> Real:
     """(N, len(names)) the columns of these names, in this order.
 
     Raises:
-        TableError: a column is missing, isn't of numbers, or holds an empty cell, NaN or infinity.
+        TableError: a column is missing, isn't of numbers, or holds an empty cell, NaN, infinity
+            or a number too large to be squared.
     """
     if missing := [name for name in names if name not in table.column_names]:
         raise TableError(
@@ -122,9 +120,7 @@ def numbers(table: pa.Table, names: Sequence[str], *, source: str) -> Real:
     for at, name in enumerate(names):
         column = table[name]
         if not _numeric(column.type):
-            given = next((v for v in column.to_pylist() if v is not None), None)
-            example = "is empty" if given is None else f"holds {column.type} such as {given!r}"
-            raise TableError(f"column {name} of {source} {example}; numbers are needed")
+            raise TableError(_no_number(column, name, source))
         out[:, at] = pc.cast(column, pa.float64()).to_numpy()
     bad = ~np.isfinite(out)
     if bad.any():
@@ -132,6 +128,13 @@ def numbers(table: pa.Table, names: Sequence[str], *, source: str) -> Real:
         raise TableError(
             f"{source} has {bad.any(1).sum()} of {len(out)} rows with an empty cell, NaN or "
             f"infinity, the first in column {names[at]}, row {row + 1}; keep solved rows only"
+        )
+    large = np.abs(out) > LARGEST
+    if large.any():
+        row, at = np.argwhere(large)[0]
+        raise TableError(
+            f"{source} has {out[row, at]:g} in column {names[at]}, row {row + 1}; numbers up to "
+            f"{LARGEST:g} can be worked with: choose another unit, or leave the row out"
         )
     return out
 
@@ -153,11 +156,24 @@ def check_kind(path: Path) -> str:
     )
 
 
-def _delimiter(path: Path) -> str:
-    with pa.input_stream(str(path)) as stream:  # decompresses by the name's ending
-        header = stream.read(1 << 16).split(b"\n", 1)[0]
-    others = [mark for mark in (";", "\t") if mark.encode() in header]
-    return others[0] if others and b"," not in header else ","
+def _no_number(column: pa.ChunkedArray, name: str, source: str) -> str:
+    """What is wrong with a column that isn't of numbers, and where first."""
+    for row, cell in enumerate(column.to_pylist(), 1):
+        if cell is None:
+            continue
+        try:
+            if isinstance(cell, str):
+                float(cell)
+                continue
+        except ValueError:
+            pass
+        return (
+            f"column {name} of {source} holds {cell!r} in row {row}, where a number is needed"
+            + hint(cell)
+        )
+    if column.null_count == len(column):
+        return f"column {name} of {source} is empty; numbers are needed"
+    return f"column {name} of {source} holds numbers as text ({column.type}); store them as numbers"
 
 
 def _numeric(kind: pa.DataType) -> bool:

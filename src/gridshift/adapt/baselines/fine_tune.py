@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from gridshift.adapt.base import Base
 from gridshift.adapt.context import Context, Predictor
 from gridshift.adapt.surrogate import Surrogate, build_backbone
 from gridshift.arrays import Real
@@ -97,12 +98,10 @@ def adapt_fine_tune(
     return _trained(surrogate, context, config, "fine-tune")
 
 
-def adapt_scratch(
-    surrogate: Surrogate, context: Context, *, config: GradientConfig = SCRATCH
-) -> Predictor:
-    """The surrogate's architecture, trained on the context from random weights.
+def adapt_scratch(base: Base, context: Context, *, config: GradientConfig = SCRATCH) -> Predictor:
+    """The architecture of the base's configuration, trained on the context from random weights.
 
-    Nothing of the base topology is used: inputs are scaled by the context too.
+    Nothing that was trained is used: inputs are scaled by the context too.
 
     Raises:
         GridshiftError: targets with the statistics of the base topology.
@@ -111,9 +110,13 @@ def adapt_scratch(
         raise GridshiftError("scratch knows nothing of the base; take target zscore or no-norm")
     mean, scale = input_scaling(context.x)
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(_seed(surrogate, context, "scratch weights"))
-        backbone = build_backbone(surrogate.config, context.network, surrogate.layout, mean, scale)
-    fresh = replace(surrogate, backbone=backbone, input_mean=mean, input_scale=scale, plane=None)
+        torch.manual_seed(_seed(base, context, "scratch weights"))
+        backbone = build_backbone(base.config, context.network, base.layout, mean, scale)
+    fresh = Surrogate(
+        grid=base.grid, grid_digest=base.grid_digest, layout=base.layout, config=base.config,
+        record={}, input_mean=mean, input_scale=scale, backbone=backbone,
+        transform=fit_identity(context.y, eps=base.config.eps),
+    )  # fmt: skip
     return _trained(fresh, context, config, "scratch")
 
 
@@ -178,8 +181,8 @@ def _transform(surrogate: Surrogate, y: Real, target: Target) -> Transform:
     return (fit_identity if target == "no-norm" else fit_zscore)(y, eps=surrogate.transform.eps)
 
 
-def _seed(surrogate: Surrogate, context: Context, role: str) -> int:
+def _seed(base: Base, context: Context, role: str) -> int:
     network = context.network
     outage = ",".join(network.outaged)
-    rng = stream(network.name, role, outage=outage, seed=surrogate.config.seed)
+    rng = stream(network.name, role, outage=outage, seed=base.config.seed)
     return int(rng.integers(2**31))

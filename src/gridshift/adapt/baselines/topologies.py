@@ -98,7 +98,10 @@ def solved_rows(
         ScenarioError: a topology has no solution for half of its scenarios or more.
     """
     began = time.perf_counter()
-    num_rows = num_rows or config.num_rows or default_num_rows(networks[0])
+    if num_rows is None:
+        num_rows = config.num_rows
+    if num_rows is None:
+        num_rows = default_num_rows(networks[0])
     share = max(2, num_rows // len(networks))
     found = [draw_rows(network, config, share, role=role) for network in networks]
     return TopologyRows(

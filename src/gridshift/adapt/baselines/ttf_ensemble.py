@@ -86,7 +86,7 @@ def start_ttf_ensemble(
         num_members: networks, at least two.
     """
     root, config = network.root, replace(config, transform="zscore")
-    num_rows = config.num_rows or default_num_rows(root)
+    num_rows = default_num_rows(root) if config.num_rows is None else config.num_rows
 
     @cache
     def solved() -> tuple[Dataset, float]:

@@ -1,0 +1,57 @@
+"""What a command or a study adapts: one place decides which base that is, and what comes first."""
+
+from pathlib import Path
+
+from gridshift.adapt.base import Base
+from gridshift.adapt.cache import cached_surrogate
+from gridshift.adapt.method import Method
+from gridshift.adapt.surrogate import Surrogate
+from gridshift.adapt.surrogate_config import SurrogateConfig
+from gridshift.grid.network import Network
+from gridshift.learn.training import Progress
+
+
+def base_for(
+    method: Method,
+    network: Network,
+    *,
+    num_context: int,
+    spread: float = 0.2,
+    seed: int = 0,
+    folder: str | Path | None = None,
+    progress: Progress | None = None,
+) -> Base:
+    """What this method starts from on this topology; trained only if the method uses that.
+
+    Args:
+        method: of `METHODS`.
+        network: the topology.
+        num_context: scenarios that will be solved for the context.
+        spread: spread of the loads, of the training too.
+        seed: root seed, of the training too.
+        folder: of a stored surrogate to use instead.
+        progress: called while training with (step, number of steps, loss).
+
+    Raises:
+        ContextError: the method can't work with such a context; before anything is trained.
+        StorageError, SurrogateMismatchError: the folder holds no surrogate of this grid.
+    """
+    method.check_num_context(num_context)
+    if folder is None:
+        config = SurrogateConfig(spread=spread, seed=seed)
+        return method.start(network, config, progress=progress)
+    return Surrogate.load(folder, network)
+
+
+def surrogate_for(
+    network: Network,
+    *,
+    spread: float = 0.2,
+    seed: int = 0,
+    folder: str | Path | None = None,
+    progress: Progress | None = None,
+) -> Surrogate:
+    """The surrogate that many methods share; stored, in the cache, or trained."""
+    if folder is not None:
+        return Surrogate.load(folder, network)
+    return cached_surrogate(network, SurrogateConfig(spread=spread, seed=seed), progress=progress)
