@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridshift.grid.readers.matlab_expression import ExpressionError, evaluate
+from gridshift.grid.readers.matlab_expression import ExpressionError, Workspace, evaluate
 from gridshift.grid.readers.matlab_script import run_case
 from gridshift.grid.readers.matlab_text import MatlabError, split_statements
 
@@ -42,7 +42,7 @@ A = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
     ],
 )
 def test_expressions_have_matlabs_value(text, expected):
-    value = evaluate(text, {"a": A})
+    value = evaluate(text, Workspace({"a": A}))
     np.testing.assert_allclose(value, np.atleast_2d(expected), rtol=1e-15)
 
 
@@ -55,7 +55,7 @@ def test_expressions_have_matlabs_value(text, expected):
 )  # fmt: skip
 def test_expressions_outside_the_subset_are_errors(text):
     with pytest.raises(ExpressionError):
-        evaluate(text, {"a": A})
+        evaluate(text, Workspace({"a": A}))
 
 
 @given(
