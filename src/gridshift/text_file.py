@@ -28,12 +28,12 @@ def read_text(path: str | PathLike[str]) -> str:
             reason alone, without the path.
     """
     try:
-        size = Path(path).stat().st_size
-        if size > LARGEST:
-            raise StorageError(f"has {size:,} bytes; up to {LARGEST:,} are read")
-        content = Path(path).read_bytes()
+        with Path(path).open("rb") as file:
+            content = file.read(LARGEST + 1)
     except OSError as error:
         raise StorageError(str(error.strerror)) from None
+    if len(content) > LARGEST:
+        raise StorageError(f"has more than {LARGEST:,} bytes; that much text is not read")
     encoding = next((name for mark, name in _MARKS if content.startswith(mark)), None)
     try:
         if encoding is not None:

@@ -1,7 +1,8 @@
 """Outages: parse, enumerate, tell which split the grid, rank by loading."""
 
+import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -10,11 +11,12 @@ from typing import Literal
 import numpy as np
 
 from gridshift.arrays import Complex, Int
-from gridshift.errors import OutageError
+from gridshift.errors import OutageError, StorageError
 from gridshift.grid.equations import branch_loading
 from gridshift.grid.network import Network
 from gridshift.grid.powerflow import RowStatus, nominal, solve
 from gridshift.grid.scenarios import sample_loads, stream
+from gridshift.text_file import read_text
 
 Outage = tuple[str, ...]
 """Labels of the elements that are out, by kind and then by number; `()` is the intact grid."""
@@ -44,14 +46,29 @@ def outage_text(outage: Sequence[str]) -> str:
     return ",".join(make_outage(outage))
 
 
-def parse_outage(network: Network, text: str) -> Outage:
+def parse_outage(network: Network, text: str | Sequence[str]) -> Outage:
     """The outage that a text like `line:9,line:28` names; spaces and a repeated name don't matter.
+
+    A sequence of labels, `["line:9", "line:28"]`, is checked in the same way.
 
     Raises:
         OutageError: no element, one that the grid doesn't have, or one already out of service;
             all problems of the text in one message.
     """
-    labels = [part for part in re.split(r"[,\s]+", text.strip()) if part]
+    labels: list[str]
+    if isinstance(text, str):
+        labels = [part for part in re.split(r"[,\s]+", text.strip()) if part]
+    elif isinstance(text, Iterable):
+        labels = list(text)
+    else:
+        labels = [text]
+    odd = [label for label in labels if not isinstance(label, str)]
+    if odd:
+        example = next(iter(network.elements), "line:0")
+        raise OutageError(
+            f"{odd[0]!r} names no element; an outage is a text or a list of labels such as "
+            f"{example!r}"
+        )
     problems = _problems(network, labels)
     if problems:
         raise OutageError("; ".join(problems))
@@ -88,10 +105,9 @@ def read_outages(network: Network, path: str | Path) -> list[Outage]:
             this grid, every one of them with its line number.
     """
     try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "not a text file"
-        raise OutageError(f"list of outages {path}: {reason}") from None
+        lines = read_text(path).splitlines()
+    except StorageError as error:
+        raise OutageError(f"list of outages {path}: {error}") from None
     outages: dict[Outage, None] = {}
     problems = []
     for number, line in enumerate(lines, 1):
@@ -144,7 +160,7 @@ def select_outages(network: Network, choice: str) -> list[Outage]:
         return enumerate_outages(network, choice)  # type: ignore[arg-type]
     if choice == "n-2":
         return enumerate_outages(network, "lines", 2)
-    if not Path(choice).exists():
+    if not os.path.exists(choice):
         raise OutageError(
             f"no contingencies '{choice}'; choose from {', '.join(KINDS)}, n-2, "
             "or give a file with one outage a line"

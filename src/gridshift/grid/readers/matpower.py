@@ -39,7 +39,8 @@ def read_matpower(path: Path) -> Network:
     problems = problems_of(tables)
     if problems:
         raise GridFileError(str(path), problems)
-    network = _network(tables, path)
+    with np.errstate(all="ignore"):  # what overflows is found in the network
+        network = _network(tables, path)
     problems = network_problems(network)
     if problems:
         raise GridFileError(str(path), problems)
@@ -58,9 +59,10 @@ def _network(tables: Tables, path: Path) -> Network:
     v_set = np.full(len(kind), np.nan)
     v_set[at[controlled]] = sources.v[controlled]  # several at one bus: the last one counts
     # What the slack is scheduled to give is not used, so it may be missing.
-    active = np.where(np.isfinite(sources.p), sources.p, 0) / base
+    active = np.where(np.isfinite(sources.p), sources.p, 0)
+    power = (active + 1j * np.where(controlled, 0, sources.q)) / base
     fixed = np.zeros(len(kind), complex)
-    np.add.at(fixed, at[~controlled], (active + 1j * sources.q / base)[~controlled])
+    np.add.at(fixed, at[~controlled], power[~controlled])
 
     magnitude = np.where(np.isnan(v_set), bus["VM"][on], v_set)
     demand = (bus["PD"] + 1j * bus["QD"])[on] / base
@@ -88,7 +90,7 @@ def _network(tables: Tables, path: Path) -> Network:
         load_power=demand[load],
         gen_labels=tuple(np.array(sources.labels, object)[controlled]),
         gen_bus=at[controlled],
-        gen_p=active[controlled],
+        gen_p=power.real[controlled],
         branch_labels=tuple(f"branch:{row}" for row in range(1, len(y) + 1)),
         branch_from=ends[0],
         branch_to=ends[1],

@@ -175,10 +175,11 @@ def network_problems(network: Network) -> list[str]:
         "scheduled generation": (network.gen_labels, network.gen_p),
         "injection": (network.bus_labels, network.bus_fixed),
         "shunt": (network.bus_labels, network.bus_shunt),
-        "admittance": (network.branch_labels, network.branch_y.sum(axis=1)),
+        "admittance": (network.branch_labels, network.branch_y),
     }
     for what, (labels, values) in per_unit.items():
-        rows = np.flatnonzero(~np.isfinite(values))
+        finite = np.isfinite(values)
+        rows = np.flatnonzero(~(finite.all(axis=1) if finite.ndim > 1 else finite))
         if len(rows):
             shown = ", ".join(labels[row] for row in rows[:5])
             found.append(f"{shown}: {what} is beyond 1e308 p.u.")

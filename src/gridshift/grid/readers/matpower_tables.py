@@ -175,11 +175,10 @@ def _numbers(table: str) -> dict[str, int]:
 
 def _shape_problems(fields: Mapping[str, Value]) -> list[str]:
     found = []
-    if (version := fields.get("version")) != "2":
-        found.append(
-            f"case format version {shown(repr(version))} is not supported, '2' is; "
-            "is the file cut off?"
-        )
+    version = fields.get("version")
+    if not isinstance(version, str) or version != "2":
+        what = repr(version) if isinstance(version, str) else "missing or no text"
+        found.append(f"case format version {shown(what)}: '2' is read; is the file cut off?")
     base = fields.get("baseMVA")
     if not (isinstance(base, np.ndarray) and base.size == 1 and 0 < base[0, 0] < np.inf):
         found.append("baseMVA must be one positive number")
