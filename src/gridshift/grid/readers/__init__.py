@@ -6,9 +6,9 @@ from pathlib import Path
 
 from gridshift.errors import GridFileError
 from gridshift.grid.network import Network
-from gridshift.grid.readers.builtin import builtin_names, closest_names
+from gridshift.grid.readers.builtin import builtin_names, builtin_source, closest_names
 
-__all__ = ["builtin_names", "read_grid"]
+__all__ = ["builtin_names", "builtin_source", "read_grid"]
 
 READABLE = "a built-in name such as case118, a pandapower .json file or a MATPOWER .m file"
 
