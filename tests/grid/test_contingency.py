@@ -51,7 +51,7 @@ def test_an_outage_may_be_a_sequence_of_labels(grids):
 
 @pytest.mark.parametrize("given", [3, None, [3], ["line:1", None], [["line:1"]], b"line:1", 1.5])
 def test_what_is_no_label_is_refused(grids, given):
-    with pytest.raises(OutageError, match="names no element; an outage is a text or a list"):
+    with pytest.raises(OutageError, match="names no element; an outage is a list of labels"):
         parse_outage(grids["case30"], given)
 
 

@@ -17,7 +17,7 @@ from gridshift.grid.readers.matlab_script import run_case
 from tests.reference.matpower_equations import case_file, case_files
 
 SAME = 1e-6
-"""Relative difference of two-ports, and p.u. of powers and set-points, from which on they differ."""
+"""From here on two-ports (relative) and set-points (p.u.) differ."""
 BR_B, OTHER_END = 4, [3, 1, 2, 0]
 
 HEADER = """\
@@ -66,11 +66,12 @@ class Difference:
     """What remains of `voltage` with these differences taken away."""
 
     def __str__(self) -> str:
-        return (
-            f"| {self.name} | {self.num_buses} | {self.voltage:.2g} | {self.magnitude:.2g} "
-            f"| {self.taps or ''} | {self.charging or ''} | {self.set_points or ''} | {self.references or ''} "
-            f"| {self.left:.0e} |"
-        )
+        counts = (self.taps, self.charging, self.set_points, self.references)
+        cells = [
+            self.name, self.num_buses, f"{self.voltage:.2g}", f"{self.magnitude:.2g}",
+            *(count or "" for count in counts), f"{self.left:.0e}",
+        ]  # fmt: skip
+        return f"| {' | '.join(map(str, cells))} |"
 
 
 def print_section() -> None:

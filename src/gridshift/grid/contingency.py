@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -10,10 +10,11 @@ from typing import Literal
 
 import numpy as np
 
+from gridshift.arguments import expect, shown, whole_number
 from gridshift.arrays import Complex, Int
 from gridshift.errors import OutageError, StorageError
 from gridshift.grid.equations import branch_loading
-from gridshift.grid.network import Network
+from gridshift.grid.network import Network, outage_labels
 from gridshift.grid.powerflow import RowStatus, nominal, solve
 from gridshift.grid.scenarios import sample_loads, stream
 from gridshift.text_file import read_text
@@ -37,8 +38,12 @@ def label_order(label: str) -> tuple[str, int, str]:
 
 
 def make_outage(labels: Sequence[str]) -> Outage:
-    """The outage of these elements: each once, sorted by kind and then by number."""
-    return tuple(sorted(set(labels), key=label_order))
+    """The outage of these elements: each once, sorted by kind and then by number.
+
+    Raises:
+        OutageError: something else than a collection of labels.
+    """
+    return tuple(sorted(set(outage_labels(labels)), key=label_order))
 
 
 def outage_text(outage: Sequence[str]) -> str:
@@ -55,20 +60,10 @@ def parse_outage(network: Network, text: str | Sequence[str]) -> Outage:
         OutageError: no element, one that the grid doesn't have, or one already out of service;
             all problems of the text in one message.
     """
-    labels: list[str]
     if isinstance(text, str):
         labels = [part for part in re.split(r"[,\s]+", text.strip()) if part]
-    elif isinstance(text, Iterable):
-        labels = list(text)
     else:
-        labels = [text]
-    odd = [label for label in labels if not isinstance(label, str)]
-    if odd:
-        example = next(iter(network.elements), "line:0")
-        raise OutageError(
-            f"{odd[0]!r} names no element; an outage is a text or a list of labels such as "
-            f"{example!r}"
-        )
+        labels = outage_labels(text)
     problems = _problems(network, labels)
     if problems:
         raise OutageError("; ".join(problems))
@@ -104,6 +99,8 @@ def read_outages(network: Network, path: str | Path) -> list[Outage]:
         OutageError: the file cannot be read or names none, or lines that are not outages of
             this grid, every one of them with its line number.
     """
+    if not isinstance(path, str | os.PathLike):
+        raise OutageError(f"{shown(path)} is no path of a file of outages")
     try:
         lines = read_text(path).splitlines()
     except StorageError as error:
@@ -127,8 +124,8 @@ def read_outages(network: Network, path: str | Path) -> list[Outage]:
 
 def candidate_elements(network: Network, kind: OutageKind = "lines") -> list[str]:
     """Elements of a kind that are in service, in the source's order."""
-    if kind not in KINDS:
-        raise OutageError(f"no kind of elements '{kind}'; choose from {', '.join(KINDS)}")
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise OutageError(f"no kind of elements {shown(kind)}; choose from {', '.join(KINDS)}")
     wanted = KINDS[kind]
     return [
         label
@@ -139,8 +136,7 @@ def candidate_elements(network: Network, kind: OutageKind = "lines") -> list[str
 
 def enumerate_outages(network: Network, kind: OutageKind = "lines", size: int = 1) -> list[Outage]:
     """All outages of `size` elements of a kind, those that split the grid included."""
-    if size < 1:
-        raise OutageError(f"outages of {size} elements asked for; at least 1 is needed")
+    size = whole_number(size, "the number of elements of an outage", OutageError)
     candidates = candidate_elements(network, kind)
     if len(candidates) < size:
         raise OutageError(
@@ -156,6 +152,8 @@ def select_outages(network: Network, choice: str) -> list[Outage]:
     Raises:
         OutageError: neither one of those words nor a readable file of outages of this grid.
     """
+    if not isinstance(choice, str):
+        raise OutageError(f"no contingencies {shown(choice)}; choose from {', '.join(KINDS)}, n-2")
     if choice in KINDS:
         return enumerate_outages(network, choice)  # type: ignore[arg-type]
     if choice == "n-2":
@@ -281,6 +279,8 @@ def assess(network: Network, outage: Outage, *, cut_off: Int | None = None) -> A
         outage: elements to take out; `()` assesses the grid as it is.
         cut_off: the buses that it cuts off, if `cut_off_buses` has told already.
     """
+    expect(network, Network, "the grid", OutageError)
+    outage = make_outage(outage)
     left = network.without(outage) if outage else network
     buses = left.cut_off_buses() if cut_off is None else cut_off
     status, voltage = RowStatus.ISLANDED, np.full(network.num_buses, np.nan, complex)
@@ -328,7 +328,13 @@ def rank_by_loading(
         spread: half width of the load factors.
         seed: root seed of the scenarios.
         num: stop after this many elements; saves their nominal solutions.
+
+    Raises:
+        OutageError: a kind or number that means nothing, or no scenario has a solution.
+        ScenarioError: as in `sample_loads`.
     """
+    if num is not None:
+        num = whole_number(num, "the number of elements to rank", OutageError, least=0)
     return list(_heaviest(network, kind, num_rows, spread, seed, num))
 
 
