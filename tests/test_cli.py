@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 import warnings
+from importlib.metadata import version
 from pathlib import Path
 
 import click
@@ -24,6 +25,7 @@ from gridshift.cli.group import Command, Group, one_line
 from gridshift.cli.kernels import NOTICE, CompileTimes
 from gridshift.cli.output import plain, progress, text
 from gridshift.errors import GridshiftWarning
+from tests.reference.matpower_equations import case_file
 
 ROOT = Path(__file__).parent.parent
 
@@ -215,6 +217,17 @@ def test_cases_tells_what_an_outage_cuts_off():
     assert len(cuts) == 3  # findings: 38 of 41 lines don't island
     assert cuts["line:33"]["cut_off"] == ["bus:25"]
     assert cuts["line:33"]["mw_cut_off"] == pytest.approx(3.5)  # load at MATPOWER's bus 26
+
+
+def test_cases_says_which_source_a_grid_is_from(tmp_path):
+    installed = f"pandapower {version('pandapower')}"
+    assert {case["source"] for case in payload("cases")["cases"]} == {installed}
+    assert payload("cases", "case57")["source"] == installed
+    for args in (["cases"], ["cases", "case57"]):
+        assert installed in " ".join(gridshift(*args).stdout.split())
+    file = tmp_path / "case57.m"
+    file.write_bytes(case_file("case57").read_bytes())
+    assert payload("cases", str(file))["source"] == "MATPOWER case57.m"
 
 
 def test_doctor_finds_everything_here():

@@ -43,6 +43,18 @@ def test_an_outage_is_sorted_by_kind_and_number_and_its_text_reads_back(grids):
     assert parse_outage(network, outage_text(outage)) == outage
 
 
+def test_an_outage_may_be_a_sequence_of_labels(grids):
+    expected = ("line:9", "line:28")
+    for labels in (["line:28", "line:9"], ("line:9", "line:28"), np.array(["line:28", "line:9"])):
+        assert parse_outage(grids["case118"], labels) == expected
+
+
+@pytest.mark.parametrize("given", [3, None, [3], ["line:1", None], [["line:1"]], b"line:1", 1.5])
+def test_what_is_no_label_is_refused(grids, given):
+    with pytest.raises(OutageError, match="names no element; an outage is a list of labels"):
+        parse_outage(grids["case30"], given)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [("", "at least one"), ("line:999", "line:999"), ("line:1,lne:2,x", "lne:2, x"), (",", "one")],
@@ -64,6 +76,13 @@ def test_a_file_of_outages_skips_comments_and_repeats(grids, tmp_path):
     path.write_text("# two of them\nline:9\n\nline:28, line:9  # a pair\nline:9\n")
     assert read_outages(grids["case30"], path) == [("line:9",), ("line:9", "line:28")]
     assert select_outages(grids["case30"], str(path)) == read_outages(grids["case30"], path)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32", "latin-1"])
+def test_a_file_of_outages_may_have_a_byte_order_mark(grids, tmp_path, encoding):
+    path = tmp_path / "outages.txt"
+    path.write_bytes("line:1\r\nline:28, line:9  # Dürre\r\n".encode(encoding))
+    assert read_outages(grids["case30"], path) == [("line:1",), ("line:9", "line:28")]
 
 
 def test_all_problems_of_a_file_are_reported_together(grids, tmp_path):

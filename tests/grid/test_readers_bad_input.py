@@ -1,10 +1,15 @@
 """Sources that cannot be read: one line that names every problem, never a wrong grid."""
 
 import copy
+import re
+import warnings
+from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from gridshift.errors import GridFileError
+from gridshift.errors import GridFileError, GridshiftWarning
 from gridshift.grid.readers import read_grid
 from gridshift.grid.readers.pandapower_network import network_from_pandapower
 from tests.reference.matpower_equations import case_file
@@ -33,6 +38,17 @@ def test_missing_file_folder_and_other_formats(tmp_path):
     assert problems_of(tmp_path / "dir.m") == ["is a folder"]
     (tmp_path / "grid.raw").write_text("0, 100.0")
     assert "neither .json nor .m" in problems_of(tmp_path / "grid.raw")[0]
+
+
+def test_a_name_that_is_too_long_for_a_file_is_no_grid():
+    assert "no built-in grid and no file" in problems_of("x" * 300)[0]
+    assert problems_of("x" * 300 + ".m") == ["no such file"]
+
+
+@pytest.mark.parametrize("source", [None, 3, b"case9", ["case9"]])
+def test_what_is_no_name_and_no_path_is_no_grid(source):
+    with pytest.raises(GridFileError, match="no grid; a grid is a built-in name"):
+        read_grid(source)
 
 
 @pytest.mark.parametrize(
@@ -79,23 +95,61 @@ BRANCH1 = "\t1\t4\t0\t0.0576\t0\t250"
     ("old", "new", "expected"),
     [
         ("\t1\t3\t0\t0", "\t1\t2\t0\t0", ["has no slack: no bus of mpc.bus is of type 3"]),
-        (GEN2, GEN2.replace("\t2", "\t77", 1), ["gen:2: bus is not in mpc.bus"]),
+        (GEN2, GEN2.replace("\t2", "\t77", 1), ["gen:2 (bus 77): bus is not in mpc.bus"]),
         (BRANCH1, "\t77\t78\t0\t0.0576\t0\t250",
-         ["branch:1: from bus is not in mpc.bus", "branch:1: to bus is not in mpc.bus"]),
+         ["branch:1 (bus 77 to 78): from bus is not in mpc.bus",
+          "branch:1 (bus 77 to 78): to bus is not in mpc.bus"]),
         (BUS2, BUS2.replace("\t2", "\t3", 1),
-         ["bus:3: number used more than once", "gen:2: bus is not in mpc.bus",
-          "branch:7: to bus is not in mpc.bus"]),
-        (BUS2, BUS2.replace("\t2\t2", "\t2\t7"), ["bus:2: type must be 1, 2, 3 or 4"]),
+         ["bus:3 (row 2), bus:3 (row 3): number used more than once",
+          "gen:2 (bus 2): bus is not in mpc.bus",
+          "branch:7 (bus 8 to 2): to bus is not in mpc.bus"]),
+        (BUS2, BUS2.replace("\t2\t2", "\t2\t7"), ["bus:2 (row 2): type must be 1, 2, 3 or 4"]),
         (BUS2, BUS2.replace("\t0\t0\t0\t0", "\tNaN\t0\t0\tInf"),
-         ["bus:2: PD is not a finite number", "bus:2: BS is not a finite number"]),
-        (GEN2, GEN2.replace("1.025", "-1"), ["gen:2: VG must be positive"]),
+         ["bus:2 (row 2): PD is not a finite number", "bus:2 (row 2): BS is not a finite number"]),
+        (GEN2, GEN2.replace("1.025", "-1"), ["gen:2 (bus 2): VG must be a positive number"]),
         (BRANCH1, "\t1\t4\t0\t0\t0\t250",
-         ["branch:1: no impedance (BR_R = BR_X = 0); merge its two buses"]),
+         ["branch:1 (bus 1 to 4): no impedance (BR_R = BR_X = 0); merge its two buses"]),
         (BRANCH1, "\t1\t4\tNaN\t0.0576\t0\t-250",
-         ["branch:1: BR_R is not a finite number", "branch:1: RATE_A must not be negative"]),
+         ["branch:1 (bus 1 to 4): BR_R is not a finite number",
+          "branch:1 (bus 1 to 4): RATE_A must not be negative; 0 says that there is no limit"]),
+        (BUS2, BUS2.replace("1.1\t0.9", "0.9\t1.1"),
+         ["bus:2 (row 2): VMIN to VMAX is no range of voltages; "
+          "-Inf and Inf say that there is no limit"]),
+        (BUS2, BUS2.replace("1.1\t0.9", "NaN\t0.9"),
+         ["bus:2 (row 2): VMIN to VMAX is no range of voltages; "
+          "-Inf and Inf say that there is no limit"]),
+        (BUS2, BUS2.replace("\t1\t1\t0\t345", "\t1\t0\tInf\t345"),
+         ["bus:2 (row 2): VA is not a finite number",
+          "bus:2 (row 2): VM must be a positive number"]),
+        (BUS2, BUS2.replace("\t2", "\t1e20", 1),
+         ["bus:1e+20 (row 2): bus numbers are whole, from 1 to 9007199254740992",
+          "gen:2 (bus 2): bus is not in mpc.bus",
+          "branch:7 (bus 8 to 2): to bus is not in mpc.bus"]),
+        (GEN2, GEN2.replace("\t2", "\t1e20", 1),
+         ["gen:2 (bus 1e+20): bus is no bus number; those are whole, from 1 to 9007199254740992"]),
+        (GEN2, GEN2.replace("\t100\t1\t", "\t100\tNaN\t"),
+         ["gen:2 (bus 2): the status is not a number"]),
+        (GEN2, GEN2.replace("\t163\t", "\tInf\t"), ["gen:2 (bus 2): PG is not a finite number"]),
+        (BRANCH1, "\t4\t4\t0\t0.0576\t0\t250",
+         ["branch:1 (bus 4 to 4): from and to bus are the same; "
+          "write a shunt as GS and BS of the bus"]),
+        (BRANCH1, "\t1\tNaN\t0\t0.0576\t0\tNaN",
+         ["branch:1 (bus 1 to nan): to bus is no bus number; those are whole, "
+          "from 1 to 9007199254740992", "branch:1 (bus 1 to nan): RATE_A is not a number"]),
+        (BRANCH1, "\t1\t4\t0\t1e-320\t0\t250", ["branch:1: admittance is beyond 1e308 p.u."]),
+        ("mpc.baseMVA = 100", "mpc.baseMVA = -1", ["baseMVA must be one positive number"]),
+        ("mpc.baseMVA = 100", "mpc.baseMVA = Inf", ["baseMVA must be one positive number"]),
+        ("mpc.baseMVA = 100", "mpc.baseMVA = [100 100]", ["baseMVA must be one positive number"]),
+        ("mpc.version = '2'", "mpc.version = [1; 2]",
+         ["case format version missing or no text: '2' is read; is the file cut off?"]),
+        ("mpc.baseMVA = 100",
+         "mpc.baseMVA = 100; mpc.dcline = [5 7 1 NaN 0 3 -2 0 1 0 50 -9 9 -9 9 0 Inf]",
+         ["dcline:1 (bus 5 to 7): PF is not a finite number",
+          "dcline:1 (bus 5 to 7): LOSS1 is not a finite number",
+          "dcline:1.from (bus 5): the set-point of the voltage must be a positive number"]),
         ("mpc.baseMVA = 100", "mpc.baseMVA = 0", ["baseMVA must be one positive number"]),
         ("mpc.version = '2'", "mpc.version = '1'",
-         ["case format version '1' is not supported, '2' is; is the file cut off?"]),
+         ["case format version '1': '2' is read; is the file cut off?"]),
         ("mpc.baseMVA = 100", "mpc.userfcn = 1; mpc.baseMVA = 100",
          ["mpc.userfcn changes the power flow and is not supported"]),
         (BUS2, BUS2 + "\n\t90\t1\t5\t0\t0\t0\t1\t1\t0\t345\t1\t1.1\t0.9;",
@@ -111,6 +165,47 @@ def test_all_problems_of_a_matpower_file_come_together(tmp_path, case9):
     text = case9.replace(BUS2, BUS2.replace("\t0\t0\t0\t0", "\tNaN\t0\t0\t0"))
     text = text.replace(BRANCH1, "\t77\t4\t0\t0\t0\t250").replace("\t1\t3\t0\t0", "\t1\t2\t0\t0")
     assert len(matpower_problems(tmp_path, text)) == 4
+
+
+PIECES = st.sampled_from(
+    ["(", ")", "[", "]", "'", ";", ",", "\n", ":", "-", "=", "%", "%{\n", "...", "if 1\n", "end\n",
+     "1:NaN", "1:1e9", "NaN", "Inf", "-Inf", "1e308", "-1", "0", "2", "4", "1e20", "1e-320",
+     "mpc.bus", "mpc.gen(:, 2)", "mpc.bus = [mpc.bus mpc.bus];\n", "define_constants\n", "find(",
+     "(" * 300, "-" * 300, "\0", "\x1b[31m", "\u0663", "mpc.version = [1; 2];\n",
+     "mpc.dcline = [1 2 1 20 0 3 -2 1 1 0 50 -9 9 -9 9 0 0];\n"]
+)  # fmt: skip
+
+
+@settings(max_examples=400, deadline=None)
+@given(data=st.data(), name=st.sampled_from(["case4_dist", "case9", "case33bw", "rules"]))
+def test_a_damaged_matpower_file_is_read_or_refused_in_one_line(tmp_path_factory, data, name):
+    path = tmp_path_factory.getbasetemp() / "damaged.m"
+    source = Path("tests/cases/rules.m") if name == "rules" else case_file(name)
+    text = source.read_text(encoding="utf-8")
+    for _ in range(data.draw(st.integers(1, 4))):
+        start = data.draw(st.integers(0, len(text)))
+        number = re.compile(r"(?<![\w.])[\d.]+").search(text, start)
+        if number and data.draw(st.booleans()):
+            start, stop = number.span()
+        else:
+            stop = start + data.draw(st.sampled_from([0, 0, 1, 9, 99]))
+        text = text[:start] + data.draw(PIECES) + text[stop:]
+    path.write_text(text, encoding="utf-8")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GridshiftWarning)
+        warnings.simplefilter("error", RuntimeWarning)
+        said = what_is_said_of(path)
+    assert said.isprintable()
+    assert len(said) < 5000
+
+
+def what_is_said_of(path):
+    """Why it can't be read, or nothing; any other exception than GridFileError is a defect."""
+    try:
+        read_grid(path)
+    except GridFileError as error:
+        return str(error)
+    return ""
 
 
 def test_a_matpower_file_cut_anywhere_inside_a_line_or_table_is_refused(tmp_path, case9):
@@ -176,6 +271,17 @@ def test_problems_of_a_pandapower_net_are_named(changes, expected):
     with pytest.raises(GridFileError) as caught:
         network_from_pandapower(net, name="case14", origin="test")
     assert caught.value.problems == expected
+
+
+@pytest.mark.parametrize("number", [10**12, 2**63 - 1, -1])
+def test_a_bus_number_that_pandapower_has_no_room_for_is_named(number):
+    net = copy.deepcopy(built("case14"))
+    net.bus = net.bus.rename(index={13: number})
+    for table, column in (("load", "bus"), ("line", "to_bus")):
+        net[table][column] = net[table][column].replace(13, number)
+    with pytest.raises(GridFileError, match="bus numbers go from 0 to") as caught:
+        network_from_pandapower(net, name="case14", origin="test")
+    assert caught.value.problems[0].startswith(f"bus:{number}: ")
 
 
 def test_what_a_network_cannot_hold_is_refused_by_name():

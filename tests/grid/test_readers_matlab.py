@@ -1,5 +1,6 @@
 """The MATLAB subset: what is understood has MATLAB's value, everything else is an error."""
 
+import tracemalloc
 from contextlib import suppress
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridshift.grid.readers.matlab_expression import ExpressionError, evaluate
+from gridshift.grid.readers.matlab_expression import ExpressionError, Workspace, evaluate
 from gridshift.grid.readers.matlab_script import run_case
 from gridshift.grid.readers.matlab_text import MatlabError, split_statements
 
@@ -39,10 +40,18 @@ A = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
         ("isinf(Inf) & ~isinf(3)", 1),
         ("1 == 1 && 2 ~= 3", 1),
         ("3./4", 0.75),
+        ("1:2.5", [[1, 2]]),
+        ("0.5:3", [[0.5, 1.5, 2.5]]),
+        ("-" * 50_000 + "3", 3),
+        ("-" * 50_001 + "3", -3),
+        ("~" * 3 + "3", 0),
+        ("(" * 20 + "3" + ")" * 20, 3),
+        ("[[] 1; []]", 1),
+        ("1 + 2 == 3 & 0 < 1 || 0", 1),
     ],
 )
 def test_expressions_have_matlabs_value(text, expected):
-    value = evaluate(text, {"a": A})
+    value = evaluate(text, Workspace({"a": A}))
     np.testing.assert_allclose(value, np.atleast_2d(expected), rtol=1e-15)
 
 
@@ -51,11 +60,12 @@ def test_expressions_have_matlabs_value(text, expected):
     [
         "foo", "foo(1)", "a'", "a(7, 1)", "a(0, 1)", "a(1.5, 1)", "a * a", "1 +", "(1", "[1 2; 3]",
         "a + [1 2]", "1:2:5", "@sin", "a{1}", "3i", "1..2", "max(1, 2)", "'text' + 1", "a(1, 2, 3)",
+        "3:3:9", "[a 1]", "a(NaN, 1)", "a(1e300, 1)", "a(Inf, 1)", "a::2", "1 + \u0663",
     ],
 )  # fmt: skip
 def test_expressions_outside_the_subset_are_errors(text):
     with pytest.raises(ExpressionError):
-        evaluate(text, {"a": A})
+        evaluate(text, Workspace({"a": A}))
 
 
 @given(
@@ -72,6 +82,57 @@ def test_a_matrix_of_numbers_is_read_to_the_last_bit(rows):
 def test_any_text_either_runs_or_is_refused(text):
     with suppress(MatlabError):  # any other exception is a defect
         run_case("function mpc = f\n" + text)
+
+
+BOMBS = {
+    "parentheses": ("mpc.a = " + "(" * 5000 + "1" + ")" * 5000, "nested more than 25 deep"),
+    "brackets": ("mpc.a = " + "[" * 5000 + "1" + "]" * 5000, "nested more than 25 deep"),
+    "calls": ("mpc.a = " + "sqrt(" * 5000 + "1" + ")" * 5000, "nested more than 25 deep"),
+    "indices": ("x = [1 1]; mpc.a = " + "x(" * 5000 + "1" + ")" * 5000, "more than 25 deep"),
+    "to NaN": ("x = 1:NaN", "the range 1:nan needs finite ends"),
+    "to Inf": ("x = 1:Inf", "the range 1:inf needs finite ends"),
+    "range": ("x = 1:1e12", "more than 20,000,000 numbers"),
+    "widest range": ("x = -1e308:1e308", "more than 20,000,000 numbers"),
+    "zeros": ("x = zeros(1e9)", "'zeros' is not known"),
+    "doubled": ("x = [1 2];" + "x = [x x];" * 60, "more than 20,000,000 numbers"),
+    "stacked": ("x = [1 2];" + "x = [x; x];" * 60, "more than 20,000,000 numbers"),
+    "copies": ("x = 1:1e6;" + "".join(f"y{i} = x + x;" for i in range(99)), "20,000,000 numbers"),
+    "signs": ("x = 1:1e6; y = " + "-" * 99 + "x", "20,000,000 numbers"),
+    "picked": ("x = 1:1e5; m = [1]; y = m(x - x + 1, x - x + 1)", "20,000,000 numbers"),
+    "written": ("x = 1:1e5; m = [1]; m(x - x + 1, x - x + 1) = 1", "20,000,000 numbers"),
+    "comments": ("%{\n" * 100_000, "'%{' is never closed"),
+    "branches": ("if 1\n" * 20_000, "'if' without 'end'"),
+    "a long name": ("mpc.a = " + "a" * 300_000, "is not known|aaa"),
+    "spaces": ("function" + " " * 100_000 + "!", "not understood"),
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_what_asks_for_too_much_is_refused_in_one_short_line(name):
+    body, message = BOMBS[name]
+    tracemalloc.start()
+    with pytest.raises(MatlabError, match=message) as caught:
+        run_case(f"function mpc = f\n{body};\n")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 300
+    # 20 million numbers are 160 MB; a statement holds its value and one operand besides.
+    assert peak < 500e6
+
+
+def test_a_change_of_one_variable_leaves_its_copy_as_it_was():
+    fields = run_case("function mpc = f\nmpc.a = [1 2];\nmpc.b = mpc.a;\nmpc.b(1, 2) = 7;\n")
+    assert fields["a"].tolist() == [[1, 2]]
+    assert fields["b"].tolist() == [[1, 7]]
+
+
+def test_block_comments_may_be_nested():
+    text = "function mpc = f\n%{\n a\n %{\n b\n%}\nmpc.a = 1;\n%}\nmpc.a = 2;\nx"
+    with pytest.raises(MatlabError) as caught:
+        run_case(text)
+    assert caught.value.line == 10
+    assert run_case(text[:-1])["a"] == 2
 
 
 def test_comments_strings_and_continuations_end_where_matlab_ends_them():

@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from gridshift.errors import OutageError
+from gridshift.errors import GridshiftWarning, OutageError
 from gridshift.grid.network import BusKind
 from gridshift.grid.powerflow import nominal
 from gridshift.grid.readers import read_grid
@@ -177,3 +177,78 @@ def test_dclines_in_service_are_the_generators_that_toggle_dcline_makes(tmp_path
     voltage = nominal(network, tol=1e-9).require_converged().voltage[0]
     assert equations_of(path).residual(by_number(network, voltage)) < TOLERANCE
     assert abs(by_number(network, voltage)[7]) == pytest.approx(0.99)
+
+
+def changed(tmp_path, name, *changes):
+    """A case file with lines changed by hand."""
+    text = case_file(name).read_text(encoding="utf-8")
+    for old, new in changes:
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    path = tmp_path / f"{name}.m"
+    path.write_text(text)
+    return path
+
+
+GEN3 = "\t3\t85\t-10.95\t300\t-300\t1.025\t100\t1\t270\t10"
+
+
+@pytest.mark.parametrize("set_point", ["0", "-1", "NaN", "Inf"])
+def test_the_set_point_of_a_generator_at_a_pq_bus_is_not_looked_at(tmp_path, set_point):
+    at_pq = GEN3.replace("\t3\t", "\t5\t", 1)
+    network = read_grid(changed(tmp_path, "case9", (GEN3, at_pq.replace("1.025", set_point))))
+    voltage = nominal(network, tol=1e-9).require_converged().voltage[0]
+    # What counts is what the file says with a set-point that its parser takes.
+    (tmp_path / "plain").mkdir()
+    plain = changed(tmp_path / "plain", "case9", (GEN3, at_pq))
+    assert equations_of(plain).residual(by_number(network, voltage)) < TOLERANCE
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (GEN3, GEN3.replace("-10.95", "NaN")),  # reactive power at a PV bus
+        ("\t1\t72.3\t", "\t1\tNaN\t"),  # active power at the slack
+        (GEN3, GEN3.replace("300\t-300", "NaN\tInf")),  # reactive limits
+        (GEN3, "\t3\tNaN\tNaN" + "\t0" * 18 + ";\n" + GEN3),  # out of service
+        ("\t2\t1500\t", "\t2\tNaN\t"),  # a cost
+        ("\t1\t3\t0\t0\t0\t0\t1\t1\t0\t345", "\t1\t3\t0\t0\t0\t0\t1\t1\t0\tNaN"),  # base voltage
+        ("1.1\t0.9;\n];",
+         "1.1\t0.9;\n\t99\t4\tNaN\t0\tInf\t0\t1\t0\t0\t345\t1\t0.9\t1.1;\n];"),  # isolated
+        ("\t9\t4\t0.01\t0.085\t0.176\t250\t250\t250\t0\t0\t1\t-360\t360;",
+         "\t9\t4\t0.01\t0.085\t0.176\t250\t250\t250\t0\t0\t1\t-360\t360;\n"
+         "\t4\t4\t0\t0\tNaN\t-5\t250\t250\t0\t0\t0\t-360\t360;"),  # out of service
+    ],
+)  # fmt: skip
+def test_values_that_the_power_flow_never_uses_refuse_nothing(tmp_path, old, new):
+    network = read_grid(changed(tmp_path, "case9", (old, new)))
+    voltage = nominal(network, tol=1e-9).require_converged().voltage[0]
+    assert equations_of(case_file("case9")).residual(by_number(network, voltage)) < TOLERANCE
+    for name in ("branch_y", "branch_rating", "bus_kv", "gen_p", "bus_fixed"):
+        assert not np.isnan(getattr(network, name)).any()
+
+
+def test_infinite_voltage_limits_are_none(tmp_path):
+    bus1 = "\t1\t3\t0\t0\t0\t0\t1\t1\t0\t345\t1\t1.1\t0.9;"
+    network = read_grid(changed(tmp_path, "case9", (bus1, bus1.replace("1.1\t0.9", "Inf\t-Inf"))))
+    assert np.flatnonzero(np.isnan(network.bus_v_min)).tolist() == [0]
+    assert np.flatnonzero(np.isnan(network.bus_v_max)).tolist() == [0]
+
+
+@pytest.mark.parametrize(
+    ("flow", "loss0", "loss1", "mw"), [(20, -3, 0, "3 MW"), (-50, 1, 0.1, "4 MW")]
+)
+def test_a_dcline_that_makes_power_is_named(tmp_path, flow, loss0, loss1, mw):
+    text = case_file("case9").read_text(encoding="utf-8")
+    path = tmp_path / "case9dc.m"
+    row = f"5 7 1 {flow} 0 3 -2 1.01 0.99 0 50 -99 99 -99 99 {loss0} {loss1}"
+    path.write_text(f"{text}\nmpc.dcline = [\n{row};\n];\n")
+    with pytest.warns(GridshiftWarning, match=rf"dcline:1 \(bus 5 to 7\) deliver {mw} more"):
+        network = read_grid(path)
+    voltage = nominal(network, tol=1e-9).require_converged().voltage[0]
+    assert equations_of(path).residual(by_number(network, voltage)) < TOLERANCE
+
+
+def test_set_points_that_differ_at_one_bus_are_named_with_the_bus():
+    with pytest.warns(GridshiftWarning, match=r"different set-points.*bus:20 \(1.03\)$"):
+        read_grid("tests/cases/rules.m")

@@ -61,7 +61,7 @@ class Equations:
 def equations_of(path: Path) -> Equations:
     import scipy.sparse as sp
 
-    net = _parsed(path)
+    net = parsed(path)
     base = net.base_mva
     buses = [b for b in net.buses if b["kind"] != "ISOLATED"]
     row = {b["id"]: i for i, b in enumerate(buses)}
@@ -112,7 +112,7 @@ def equations_of(path: Path) -> Equations:
                      v_set, start)  # fmt: skip
 
 
-def _parsed(path: Path):
+def parsed(path: Path):
     text = path.read_text(encoding="utf-8")
     if path.stem.startswith("case533mt"):  # powerio does not divide
         text = re.sub(r"(\d+)/sqrt\(3\)", lambda m: repr(int(m[1]) / math.sqrt(3)), text)

@@ -3,7 +3,8 @@
     python -m tests.reference.matpower_table [NAME ...] > docs/matpower-cases.md
 
 The residual is that of the file's own equations, set up by `matpower_equations` from another
-parser, at the solution that gridshift finds from the file's own start.
+parser, at the solution that gridshift finds from the file's own start. pandapower's grids of the
+same names follow.
 """
 
 import sys
@@ -13,6 +14,7 @@ from gridshift.errors import GridFileError
 from gridshift.grid.powerflow import nominal
 from gridshift.grid.readers import read_grid
 from tests.reference.matpower_equations import case_files, equations_of
+from tests.reference.same_names import print_section
 
 TOLERANCE = 1e-9
 HEADER = """\
@@ -61,6 +63,8 @@ def main(names: list[str]) -> None:
         if not names or path.stem in names:
             print(line_of(path), flush=True)
             equations_of.cache_clear()
+    if not names:
+        print_section()
 
 
 if __name__ == "__main__":

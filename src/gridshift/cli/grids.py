@@ -34,8 +34,9 @@ def usable_cores() -> int:
 
 @command(
     keys={
-        "cases": "built-in grids, a list of `name`; without CASE only",
+        "cases": "built-in grids, a list of `name` and `source`; without CASE only",
         "grid": "name of the grid; this and the rest with CASE only",
+        "source": "program, with its version, that a built-in grid is from; otherwise as `origin`",
         "origin": "where it was read from",
         "base_mva": "base of per-unit powers, MVA",
         "num_buses": "buses",
@@ -60,9 +61,10 @@ def usable_cores() -> int:
 @click.argument("case", metavar="[CASE]", required=False)
 @click.option("--outages", is_flag=True, help="List every single outage and what it cuts off.")
 def cases(case: str | None, outages: bool, as_json: bool) -> None:
-    """List the built-in grids, or what one grid consists of.
+    """List the built-in grids and their source, or what one grid consists of.
 
-    CASE is a built-in name, a pandapower JSON file or a MATPOWER .m file. With --outages each
+    CASE is a built-in name, a pandapower JSON file or a MATPOWER .m file. Built-in grids are
+    pandapower's, some of which are not the ones of the same name in MATPOWER. With --outages each
     element that can be switched is listed with the buses and the demand that its loss cuts off.
     """
     if case is None:
@@ -70,26 +72,36 @@ def cases(case: str | None, outages: bool, as_json: bool) -> None:
             raise click.UsageError("--outages needs a CASE, for instance: cases case30 --outages")
         _list_cases(as_json)
         return
-    from gridshift.grid.readers import read_grid
+    from gridshift.grid.readers import builtin_names, builtin_source, read_grid
 
     network = read_grid(case)
-    payload = {"grid": network.name, **_summary(network), "elements": _elements(network)}
+    payload = {
+        "grid": network.name,
+        "source": builtin_source() if case in builtin_names() else network.origin,
+        **_summary(network),
+        "elements": _elements(network),
+    }
     if outages:
         payload["outages"] = _outages(network)
     emit(payload, lambda console: _print_case(console, payload), as_json=as_json)
 
 
 def _list_cases(as_json: bool) -> None:
-    from gridshift.grid.readers import builtin_names
+    from gridshift.grid.readers import builtin_names, builtin_source
 
+    source = builtin_source()
     names = sorted(builtin_names(), key=lambda name: not name.startswith("case"))
-    payload = {"cases": [{"name": name} for name in names]}
+    payload = {"cases": [{"name": name, "source": source} for name in names]}
 
     def render(console) -> None:
         from rich.columns import Columns
 
         console.print(Columns(names, column_first=True, padding=(0, 3)))
-        console.print(f"\n{len(names)} built-in grids; a file works as well", style="dim")
+        console.print(
+            f"\n{len(names)} built-in grids of {source}; MATPOWER's of the same name may differ "
+            "(docs/matpower-cases.md). A file works as well.",
+            style="dim",
+        )
 
     emit(payload, render, as_json=as_json)
 
@@ -160,6 +172,7 @@ def _print_case(console, payload: dict[str, Any]) -> None:
     for element in payload["elements"]:
         kinds.setdefault(element["element"].partition(":")[0], []).append(element["in_service"])
     rows = [
+        ("source", None, payload["source"]),
         ("buses", payload["num_buses"], f"slack at {', '.join(payload['slack'])}"),
         ("loads", payload["num_loads"],
          f"{payload['demand_mw']:,.1f} MW, {payload['demand_mvar']:,.1f} Mvar"),

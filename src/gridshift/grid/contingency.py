@@ -1,5 +1,6 @@
 """Outages: parse, enumerate, tell which split the grid, rank by loading."""
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,12 +10,14 @@ from typing import Literal
 
 import numpy as np
 
+from gridshift.arguments import expect, shown, whole_number
 from gridshift.arrays import Complex, Int
-from gridshift.errors import OutageError
+from gridshift.errors import OutageError, StorageError
 from gridshift.grid.equations import branch_loading
-from gridshift.grid.network import Network
+from gridshift.grid.network import Network, outage_labels
 from gridshift.grid.powerflow import RowStatus, nominal, solve
 from gridshift.grid.scenarios import sample_loads, stream
+from gridshift.text_file import read_text
 
 Outage = tuple[str, ...]
 """Labels of the elements that are out, by kind and then by number; `()` is the intact grid."""
@@ -35,8 +38,12 @@ def label_order(label: str) -> tuple[str, int, str]:
 
 
 def make_outage(labels: Sequence[str]) -> Outage:
-    """The outage of these elements: each once, sorted by kind and then by number."""
-    return tuple(sorted(set(labels), key=label_order))
+    """The outage of these elements: each once, sorted by kind and then by number.
+
+    Raises:
+        OutageError: something else than a collection of labels.
+    """
+    return tuple(sorted(set(outage_labels(labels)), key=label_order))
 
 
 def outage_text(outage: Sequence[str]) -> str:
@@ -44,14 +51,19 @@ def outage_text(outage: Sequence[str]) -> str:
     return ",".join(make_outage(outage))
 
 
-def parse_outage(network: Network, text: str) -> Outage:
+def parse_outage(network: Network, text: str | Sequence[str]) -> Outage:
     """The outage that a text like `line:9,line:28` names; spaces and a repeated name don't matter.
+
+    A sequence of labels, `["line:9", "line:28"]`, is checked in the same way.
 
     Raises:
         OutageError: no element, one that the grid doesn't have, or one already out of service;
             all problems of the text in one message.
     """
-    labels = [part for part in re.split(r"[,\s]+", text.strip()) if part]
+    if isinstance(text, str):
+        labels = [part for part in re.split(r"[,\s]+", text.strip()) if part]
+    else:
+        labels = outage_labels(text)
     problems = _problems(network, labels)
     if problems:
         raise OutageError("; ".join(problems))
@@ -87,11 +99,12 @@ def read_outages(network: Network, path: str | Path) -> list[Outage]:
         OutageError: the file cannot be read or names none, or lines that are not outages of
             this grid, every one of them with its line number.
     """
+    if not isinstance(path, str | os.PathLike):
+        raise OutageError(f"{shown(path)} is no path of a file of outages")
     try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "not a text file"
-        raise OutageError(f"list of outages {path}: {reason}") from None
+        lines = read_text(path).splitlines()
+    except StorageError as error:
+        raise OutageError(f"list of outages {path}: {error}") from None
     outages: dict[Outage, None] = {}
     problems = []
     for number, line in enumerate(lines, 1):
@@ -111,8 +124,8 @@ def read_outages(network: Network, path: str | Path) -> list[Outage]:
 
 def candidate_elements(network: Network, kind: OutageKind = "lines") -> list[str]:
     """Elements of a kind that are in service, in the source's order."""
-    if kind not in KINDS:
-        raise OutageError(f"no kind of elements '{kind}'; choose from {', '.join(KINDS)}")
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise OutageError(f"no kind of elements {shown(kind)}; choose from {', '.join(KINDS)}")
     wanted = KINDS[kind]
     return [
         label
@@ -123,8 +136,7 @@ def candidate_elements(network: Network, kind: OutageKind = "lines") -> list[str
 
 def enumerate_outages(network: Network, kind: OutageKind = "lines", size: int = 1) -> list[Outage]:
     """All outages of `size` elements of a kind, those that split the grid included."""
-    if size < 1:
-        raise OutageError(f"outages of {size} elements asked for; at least 1 is needed")
+    size = whole_number(size, "the number of elements of an outage", OutageError)
     candidates = candidate_elements(network, kind)
     if len(candidates) < size:
         raise OutageError(
@@ -140,11 +152,13 @@ def select_outages(network: Network, choice: str) -> list[Outage]:
     Raises:
         OutageError: neither one of those words nor a readable file of outages of this grid.
     """
+    if not isinstance(choice, str):
+        raise OutageError(f"no contingencies {shown(choice)}; choose from {', '.join(KINDS)}, n-2")
     if choice in KINDS:
         return enumerate_outages(network, choice)  # type: ignore[arg-type]
     if choice == "n-2":
         return enumerate_outages(network, "lines", 2)
-    if not Path(choice).exists():
+    if not os.path.exists(choice):
         raise OutageError(
             f"no contingencies '{choice}'; choose from {', '.join(KINDS)}, n-2, "
             "or give a file with one outage a line"
@@ -275,6 +289,8 @@ def assess(network: Network, outage: Outage, *, cut_off: Int | None = None) -> A
         outage: elements to take out; `()` assesses the grid as it is.
         cut_off: the buses that it cuts off, if `cut_off_buses` has told already.
     """
+    expect(network, Network, "the grid", OutageError)
+    outage = make_outage(outage)
     left = network.without(outage) if outage else network
     buses = left.cut_off_buses() if cut_off is None else cut_off
     status, voltage = RowStatus.ISLANDED, np.full(network.num_buses, np.nan, complex)
@@ -323,7 +339,13 @@ def rank_by_loading(
         spread: half width of the load factors.
         seed: root seed of the scenarios.
         num: stop after this many elements; saves their nominal solutions.
+
+    Raises:
+        OutageError: a kind or number that means nothing, or no scenario has a solution.
+        ScenarioError: as in `sample_loads`.
     """
+    if num is not None:
+        num = whole_number(num, "the number of elements to rank", OutageError, least=0)
     return list(_heaviest(network, kind, num_rows, spread, seed, num))
 
 

@@ -8,6 +8,7 @@ from typing import get_args
 
 import numpy as np
 
+from gridshift.arguments import expect, number, whole_number
 from gridshift.arrays import Bool, Complex, Int, Real
 from gridshift.errors import GridshiftError, NotConvergedError, ScenarioError
 from gridshift.grid.engine import Device, Engine, Topology
@@ -118,6 +119,7 @@ def solve(
     """
     load_p, load_q = all_demands(network, injections)
     _check_settings(tol, max_iterations, threads, device)
+    max_iterations, threads = int(max_iterations), int(threads)  # numpy's small ones overflow
     islanded = all_islanded(network, len(load_p))
     if islanded is not None:
         return islanded
@@ -146,7 +148,7 @@ def check_tolerance(tol: float) -> None:
     Raises:
         GridshiftError: it is no positive number, or double precision doesn't reach it.
     """
-    if not (np.isfinite(tol) and tol > 0):
+    if not number(tol, "the tolerance", example=1e-8) > 0:
         raise GridshiftError(f"tolerance {tol}; give a positive number, for instance 1e-8")
     if tol < SMALLEST_TOLERANCE:
         raise GridshiftError(
@@ -157,9 +159,8 @@ def check_tolerance(tol: float) -> None:
 
 def _check_settings(tol: float, max_iterations: int, threads: int, device: str) -> None:
     check_tolerance(tol)
-    for name, number in (("max_iterations", max_iterations), ("threads", threads)):
-        if number != int(number) or number < 1:
-            raise GridshiftError(f"{name} is {number}; give a whole number of at least 1")
+    whole_number(max_iterations, "max_iterations")
+    whole_number(threads, "threads")
     if device not in get_args(Device):
         raise GridshiftError(f"no device {device!r}; choose one of {', '.join(get_args(Device))}")
     if device == "gpu":
@@ -240,12 +241,14 @@ def all_demands(network: Network, injections: Injections) -> tuple[Real, Real]:
     """(R, L) active and reactive demands as the kernels read them.
 
     Raises:
-        ScenarioError: arrays whose shape does not fit the network.
+        ScenarioError: arrays whose shape does not fit the network, or no scenarios at all.
     """
+    expect(network, Network, "the grid", ScenarioError)
+    expect(injections, Injections, "scenarios", ScenarioError)
     demands = np.asarray(injections.load_p), np.asarray(injections.load_q)
     expected = (len(demands[0]) if demands[0].ndim else 0, network.num_loads)
     for name, demand in zip(("load_p", "load_q"), demands, strict=True):
-        if demand.shape != expected or np.iscomplexobj(demand):
+        if demand.shape != expected or demand.dtype.kind not in "fiu":
             raise ScenarioError(
                 f"{name} has shape {demand.shape} and type {demand.dtype}; {network.name} needs "
                 f"real numbers (rows, {network.num_loads})"

@@ -6,6 +6,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from gridshift.arguments import expect, number, whole_number
 from gridshift.arrays import Complex, Real
 from gridshift.errors import ScenarioError
 from gridshift.grid.network import Network
@@ -49,14 +50,23 @@ def stream(
         outage: text of the outage, empty for the base topology.
         draw: number of the repetition within one seed.
         seed: root seed of the study.
+
+    Raises:
+        ScenarioError: a seed that is not a whole number of at least 0.
     """
+    seed = whole_number(seed, "the seed", ScenarioError, least=0)
     name = "\x1f".join((case, role, outage, str(draw))).encode()
     words = np.frombuffer(hashlib.sha256(name).digest(), np.uint32)
     return np.random.default_rng(np.random.SeedSequence([seed, *words.tolist()]))
 
 
 def nominal_loads(network: Network, num_rows: int = 1) -> Injections:
-    """Every load at its nominal demand, `num_rows` times."""
+    """Every load at its nominal demand, `num_rows` times.
+
+    Raises:
+        ScenarioError: fewer than one row.
+    """
+    whole_number(num_rows, "the number of scenarios", ScenarioError)
     power = np.tile(network.load_power, (num_rows, 1))
     return Injections(load_p=power.real.copy(), load_q=power.imag.copy())
 
@@ -76,14 +86,15 @@ def sample_loads(
     test rows of the paper are drawn, training and context rows are mixed (section IV).
 
     Raises:
-        ScenarioError: a spread that is negative or not finite, or fewer than one row.
+        ScenarioError: a spread that is negative or not finite, fewer than one row, or a `rng` that
+            is no generator.
     """
-    if not np.isfinite(spread) or spread < 0:
+    expect(rng, np.random.Generator, "rng", ScenarioError)
+    if number(spread, "spread", ScenarioError, example=0.2) < 0:
         raise ScenarioError(
             f"spread {spread} must be a finite number of at least 0, for instance 0.2"
         )
-    if num_rows != int(num_rows) or num_rows < 1:
-        raise ScenarioError(f"{num_rows} scenarios asked for; give a whole number of at least 1")
+    whole_number(num_rows, "the number of scenarios", ScenarioError)
     if regime not in get_args(Spread):
         raise ScenarioError(f"no spread {regime!r}; choose one of {', '.join(get_args(Spread))}")
     width = np.full(num_rows, float(spread))

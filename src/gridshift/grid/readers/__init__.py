@@ -1,13 +1,14 @@
 """Grid files and built-in names to `Network`; the only place that knows file formats."""
 
 from os import PathLike
+from os.path import exists, isdir, isfile  # pathlib's raise where a name is too long
 from pathlib import Path
 
 from gridshift.errors import GridFileError
 from gridshift.grid.network import Network
-from gridshift.grid.readers.builtin import builtin_names, closest_names
+from gridshift.grid.readers.builtin import builtin_names, builtin_source, closest_names
 
-__all__ = ["builtin_names", "read_grid"]
+__all__ = ["builtin_names", "builtin_source", "read_grid"]
 
 READABLE = "a built-in name such as case118, a pandapower .json file or a MATPOWER .m file"
 
@@ -23,6 +24,8 @@ def read_grid(source: str | PathLike[str]) -> Network:
             gridshift cannot represent; all problems of the source in one message.
     """
     # pandapower costs seconds to import, so each format is loaded only when it is asked for.
+    if not isinstance(source, str | PathLike):
+        raise GridFileError(f"a {type(source).__name__}", [f"no grid; a grid is {READABLE}"])
     text = str(source)
     if text in builtin_names():
         from gridshift.grid.readers.pandapower_network import network_from_pandapower
@@ -33,8 +36,8 @@ def read_grid(source: str | PathLike[str]) -> Network:
     suffix = path.suffix.lower()
     if suffix not in (".json", ".m"):
         raise GridFileError(text, [_not_readable(text, path)])
-    if not path.is_file():
-        raise GridFileError(text, ["is a folder" if path.is_dir() else "no such file"])
+    if not isfile(path):
+        raise GridFileError(text, ["is a folder" if isdir(path) else "no such file"])
     if suffix == ".m":
         from gridshift.grid.readers.matpower import read_matpower
 
@@ -48,7 +51,7 @@ def read_grid(source: str | PathLike[str]) -> Network:
 
 
 def _not_readable(text: str, path: Path) -> str:
-    if path.exists():
+    if exists(path):
         return f"neither .json nor .m; a grid is {READABLE}"
     near = closest_names(text)
     hint = f"did you mean {' or '.join(near)}? " if near else ""

@@ -3,6 +3,7 @@
 import ast
 import difflib
 from functools import cache
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -26,6 +27,11 @@ def builtin_names() -> tuple[str, ...]:
             tree = ast.parse(module.read_text(encoding="utf-8"))
             names += [f.name for f in tree.body if isinstance(f, ast.FunctionDef) and _is_grid(f)]
     return tuple(dict.fromkeys(names))
+
+
+def builtin_source() -> str:
+    """The program that the built-in grids are from, with its version."""
+    return f"pandapower {version('pandapower')}"
 
 
 def _is_grid(function: ast.FunctionDef) -> bool:

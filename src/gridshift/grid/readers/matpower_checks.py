@@ -1,218 +1,216 @@
-"""The tables of a MATPOWER case, checked: every problem of a file is named, none left out."""
+"""What keeps a MATPOWER case from being read, every problem named with its row and bus.
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+A value that neither the power flow nor the limits and ratings of a study use keeps nothing from
+being read: set-points at PQ buses, reactive power at PV buses, rows out of service, costs.
+"""
+
+import warnings
+from collections.abc import Iterator
 
 import numpy as np
 
-from gridshift.arrays import Int, Real
-from gridshift.errors import GridFileError
+from gridshift.arrays import Bool, Real
+from gridshift.errors import GridshiftWarning
 from gridshift.grid.network import Network
-from gridshift.grid.readers.matlab_expression import Value
-from gridshift.grid.readers.matpower_columns import COLUMN_FUNCTIONS
+from gridshift.grid.readers.matpower_tables import Tables
 
-NEEDED = {
-    "bus": "BUS_I BUS_TYPE PD QD GS BS VM VA BASE_KV VMAX VMIN",
-    "gen": "GEN_BUS PG QG VG GEN_STATUS",
-    "branch": "F_BUS T_BUS BR_R BR_X BR_B RATE_A TAP SHIFT BR_STATUS",
-}
-"""Columns that the power flow, limits and ratings need."""
-
-MAY_BE_INFINITE = {"VMAX", "VMIN", "RATE_A"}
-OTHER_EQUATIONS = ("userfcn", "bus3p", "line3p", "xfmr3p", "load3p", "gen3p", "buslink")
-"""Fields of MATPOWER extensions that take part in a power flow and that `Network` cannot hold."""
-
-_DCLINE = ["F_BUS", "T_BUS", "BR_STATUS", "PF", "PT", "QF", "QT", "VF", "VT", "PMIN", "PMAX",
-           "QMINF", "QMAXF", "QMINT", "QMAXT", "LOSS0", "LOSS1"]  # fmt: skip
-_FUNCTION_OF = {"bus": "idx_bus", "gen": "idx_gen", "branch": "idx_brch"}
+LARGEST_NUMBER = 2**53
+"""Of a bus: beyond it, doubles skip whole numbers."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Tables:
-    """Columns by MATPOWER's names, in MATPOWER's units."""
-
-    base_mva: float
-    bus: Mapping[str, Real]
-    gen: Mapping[str, Real]
-    branch: Mapping[str, Real]
-    dcline: Mapping[str, Any]
-    """Ends of dclines in service as generators: row in `bus`, complex power in MVA, set-point."""
-
-    def row_of(self, numbers: Real) -> Int:
-        """Row in `bus` of each bus number."""
-        return _rows(self.bus["BUS_I"], numbers)
+def problems_of(tables: Tables) -> list[str]:
+    """Everything that keeps these tables from being read, one line each."""
+    return [
+        *_bus_problems(tables),
+        *_reference_problems(tables),
+        *_power_problems(tables),
+        *_branch_problems(tables),
+    ]
 
 
-def _rows(bus_numbers: Real, numbers: Real) -> Int:
-    """Row of each number in `bus_numbers`, -1 where it is not there."""
-    order = np.argsort(bus_numbers, kind="stable")
-    place = np.minimum(np.searchsorted(bus_numbers[order], numbers), len(order) - 1)
-    rows = order[place]
-    return np.where(bus_numbers[rows] == numbers, rows, -1)
+def _valid_number(numbers: Real) -> Bool:
+    return (numbers >= 1) & (numbers <= LARGEST_NUMBER) & (numbers == np.floor(numbers))
 
 
-def tables_of(fields: Mapping[str, Value], source: str) -> Tables:
-    """Checked tables of a case.
-
-    Raises:
-        GridFileError: every problem found.
-    """
-    problems = list(_shape_problems(fields))
-    if problems:
-        raise GridFileError(source, problems)
-    columns = {
-        table: {
-            name: np.asarray(fields[table])[:, number - 1].copy()
-            for name, number in _numbers(table).items()
-        }
-        for table in NEEDED
-    }
-    bus, gen, branch = columns["bus"], columns["gen"], columns["branch"]
-    dcline = np.asarray(fields.get("dcline", np.zeros((0, len(_DCLINE)))), float)
-    problems += _bus_problems(bus, gen)
-    problems += _reference_problems(bus, gen, branch, dcline)
-    problems += _number_problems(columns)
-    problems += _branch_problems(branch, bus)
-    if problems:
-        raise GridFileError(source, problems)
-    return Tables(
-        base_mva=float(np.asarray(fields["baseMVA"])[0, 0]),
-        bus=bus,
-        gen=gen,
-        branch=branch,
-        dcline=_dcline_ends(dcline, bus["BUS_I"]),
-    )
-
-
-def _numbers(table: str) -> dict[str, int]:
-    columns = COLUMN_FUNCTIONS[_FUNCTION_OF[table]]
-    return {name: columns[name] for name in NEEDED[table].split()}
-
-
-def _names(kind: str, rows: Int) -> str:
-    shown = [f"{kind}:{row}" for row in rows[:5]]
+def _named(tables: Tables, table: str, bad: Bool) -> str:
+    """The rows of a table where `bad` is set, with their buses: `branch:3 (bus 4 to 9)`."""
+    columns, rows = getattr(tables, table), np.flatnonzero(bad)
+    shown = []
+    for row in rows[:5]:
+        if table == "bus":
+            shown.append(f"bus:{columns['BUS_I'][row]:.17g} (row {row + 1})")
+        elif table == "gen":
+            shown.append(f"gen:{row + 1} (bus {columns['GEN_BUS'][row]:.17g})")
+        else:
+            ends = f"{columns['F_BUS'][row]:.17g} to {columns['T_BUS'][row]:.17g}"
+            shown.append(f"{table}:{row + 1} (bus {ends})")
     return ", ".join(shown) + (f" and {len(rows) - 5} more" if len(rows) > 5 else "")
 
 
-def _shape_problems(fields: Mapping[str, Value]) -> Iterator[str]:
-    if (version := fields.get("version")) != "2":
-        yield f"case format version {version!r} is not supported, '2' is; is the file cut off?"
-    base = fields.get("baseMVA")
-    if not (isinstance(base, np.ndarray) and base.size == 1 and 0 < base[0, 0] < np.inf):
-        yield "baseMVA must be one positive number"
-    for table in NEEDED:
-        value, columns = fields.get(table), max(_numbers(table).values())
-        if not isinstance(value, np.ndarray):
-            yield f"mpc.{table} is missing; is the file cut off?"
-        elif len(value) == 0:
-            yield f"mpc.{table} has no rows"
-        elif value.shape[1] < columns:
-            yield f"mpc.{table} has {value.shape[1]} columns; {columns} are needed"
-    dcline = fields.get("dcline")
-    if dcline is not None and not (
-        isinstance(dcline, np.ndarray) and (dcline.shape[1] >= len(_DCLINE) or not len(dcline))
-    ):
-        yield f"mpc.dcline needs {len(_DCLINE)} columns"
-    for name in OTHER_EQUATIONS:
-        if any(field == name or field.startswith(f"{name}.") for field in fields):
-            yield f"mpc.{name} changes the power flow and is not supported"
+def _bus_problems(tables: Tables) -> Iterator[str]:
+    bus, on = tables.bus, tables.bus_on
 
+    def named(bad: Bool) -> str:
+        return _named(tables, "bus", bad)
 
-def _bus_problems(bus: Mapping[str, Real], gen: Mapping[str, Real]) -> Iterator[str]:
-    number, kind = bus["BUS_I"], bus["BUS_TYPE"]
-    odd = np.flatnonzero(~(number >= 1) | (number != np.floor(number)))
-    if len(odd):
-        yield f"{_names('row', odd + 1)} of mpc.bus: bus numbers must be positive integers"
-    else:
-        values, count = np.unique(number.astype(np.int64), return_counts=True)
-        if (count > 1).any():
-            yield f"{_names('bus', values[count > 1])}: number used more than once"
-    bad = np.flatnonzero(~np.isin(kind, (1, 2, 3, 4)))
-    if len(bad):
-        yield f"{_names('bus', number[bad].astype(np.int64))}: type must be 1, 2, 3 or 4"
-    reference = kind == 3
-    served = np.isin(number, gen["GEN_BUS"][gen["GEN_STATUS"] > 0])
+    odd = ~_valid_number(bus["BUS_I"])
+    if odd.any():
+        yield f"{named(odd)}: bus numbers are whole, from 1 to {LARGEST_NUMBER}"
+    values, count = np.unique(bus["BUS_I"][~odd], return_counts=True)
+    again = np.isin(bus["BUS_I"], values[count > 1])
+    if again.any():
+        yield f"{named(again)}: number used more than once"
+    bad = ~np.isin(bus["BUS_TYPE"], (1, 2, 3, 4))
+    if bad.any():
+        yield f"{named(bad)}: type must be 1, 2, 3 or 4"
+    for name in ("PD", "QD", "GS", "BS", "VA"):
+        bad = on & ~np.isfinite(bus[name])
+        if bad.any():
+            yield f"{named(bad)}: {name} is not a finite number"
+    bad = on & ~((bus["VM"] > 0) & np.isfinite(bus["VM"]))
+    if bad.any():
+        yield f"{named(bad)}: VM must be a positive number"
+    bad = on & ~((bus["VMIN"] <= bus["VMAX"]) & (bus["VMAX"] > 0))
+    if bad.any():
+        yield (
+            f"{named(bad)}: VMIN to VMAX is no range of voltages; -Inf and Inf say that there is "
+            "no limit"
+        )
+    reference = bus["BUS_TYPE"] == 3
     if not reference.any():
         yield "has no slack: no bus of mpc.bus is of type 3"
-    elif not (reference & served).any():
-        buses = _names("bus", number[reference].astype(np.int64))
-        yield f"has no slack: no generator in service at reference {buses}"
+    elif not (tables.kind == 3).any():
+        yield f"has no slack: no generator in service at reference {named(reference)}"
 
 
-def _reference_problems(bus, gen, branch, dcline: Real) -> Iterator[str]:
-    tables = (
-        ("gen", "bus", gen["GEN_BUS"]),
-        ("branch", "from bus", branch["F_BUS"]),
-        ("branch", "to bus", branch["T_BUS"]),
-        ("dcline", "from bus", dcline[:, 0]),
-        ("dcline", "to bus", dcline[:, 1]),
+def _reference_problems(tables: Tables) -> Iterator[str]:
+    ends = (("F_BUS", "from bus"), ("T_BUS", "to bus"))
+    for table, columns in (
+        ("gen", (("GEN_BUS", "bus"),)), ("branch", ends), ("dcline", ends)
+    ):  # fmt: skip
+        for column, what in columns:
+            numbers = getattr(tables, table)[column]
+            odd = ~_valid_number(numbers)
+            if odd.any():
+                yield (
+                    f"{_named(tables, table, odd)}: {what} is no bus number; those are whole, "
+                    f"from 1 to {LARGEST_NUMBER}"
+                )
+            unknown = ~odd & (tables.row_of(numbers) < 0)
+            if unknown.any():
+                yield f"{_named(tables, table, unknown)}: {what} is not in mpc.bus"
+
+
+def _power_problems(tables: Tables) -> Iterator[str]:
+    """Of generators and dclines: only what is used, by the kind of their bus."""
+    gen, line, sources = tables.gen, tables.dcline, tables.sources
+    for table, status in (("gen", gen["GEN_STATUS"]), ("dcline", line["BR_STATUS"])):
+        bad = np.isnan(status)
+        if bad.any():
+            yield f"{_named(tables, table, bad)}: the status is not a number"
+    kind, is_gen = tables.kind[sources.bus], np.arange(len(sources.bus)) < sources.num_gens
+    held = (kind != 1) & sources.deciding()
+    wrong = {
+        "PG is not a finite number": is_gen & (kind != 3) & ~np.isfinite(sources.p),
+        "QG is not a finite number": is_gen & (kind == 1) & ~np.isfinite(sources.q),
+        "VG must be a positive number": is_gen & held & ~_positive(sources.v),
+    }
+    for what, which in wrong.items():
+        if which.any():
+            bad = np.zeros(len(gen["PG"]), bool)
+            bad[np.flatnonzero(tables.gen_on)[which[: sources.num_gens]]] = True
+            yield f"{_named(tables, 'gen', bad)}: {what}"
+    for name in ("PF", "LOSS0", "LOSS1"):
+        bad = tables.dcline_on & ~np.isfinite(line[name])
+        if bad.any():
+            yield f"{_named(tables, 'dcline', bad)}: {name} is not a finite number"
+    bad = np.flatnonzero(~is_gen & held & ~_positive(sources.v))
+    if len(bad):
+        shown = ", ".join(
+            f"{sources.labels[i]} (bus {tables.bus['BUS_I'][sources.bus[i]]:.17g})" for i in bad[:5]
+        )
+        yield f"{shown}: the set-point of the voltage must be a positive number"
+
+
+def _positive(values: Real) -> Bool:
+    return (values > 0) & np.isfinite(values)
+
+
+def _branch_problems(tables: Tables) -> Iterator[str]:
+    branch, on = tables.branch, tables.branch_on
+    wrong = {"BR_STATUS must be 0 or 1": ~np.isin(branch["BR_STATUS"], (0, 1))}
+    for name in ("BR_R", "BR_X", "BR_B", "TAP", "SHIFT"):
+        wrong[f"{name} is not a finite number"] = on & ~np.isfinite(branch[name])
+    # MATPOWER's optimal power flow squares RATE_A, so that a sign means nothing to it.
+    wrong["RATE_A must not be negative; 0 says that there is no limit"] = on & (
+        branch["RATE_A"] < 0
     )
-    for kind, what, numbers in tables:
-        unknown = np.flatnonzero(~np.isin(numbers, bus["BUS_I"]))
-        if len(unknown):
-            yield f"{_names(kind, unknown + 1)}: {what} is not in mpc.bus"
+    wrong["RATE_A is not a number"] = on & np.isnan(branch["RATE_A"])
+    wrong["from and to bus are the same; write a shunt as GS and BS of the bus"] = on & (
+        branch["F_BUS"] == branch["T_BUS"]
+    )
+    wrong["no impedance (BR_R = BR_X = 0); merge its two buses"] = (
+        on & (branch["BR_R"] == 0) & (branch["BR_X"] == 0)
+    )
+    for what, bad in wrong.items():
+        if bad.any():
+            yield f"{_named(tables, 'branch', bad)}: {what}"
 
 
-def _number_problems(columns: Mapping[str, Mapping[str, Real]]) -> Iterator[str]:
-    out = {
-        "bus": columns["bus"]["BUS_TYPE"] == 4,
-        "gen": ~(columns["gen"]["GEN_STATUS"] > 0),
-        "branch": columns["branch"]["BR_STATUS"] == 0,
-    }
-    for table, by_name in columns.items():
-        for name, values in by_name.items():
-            bad = np.isnan(values) if name in MAY_BE_INFINITE else ~np.isfinite(values)
-            bad &= ~out[table] | (name in ("GEN_STATUS", "BR_STATUS"))
-            if bad.any():
-                rows = np.flatnonzero(bad)
-                numbers = columns["bus"]["BUS_I"][rows].astype(int) if table == "bus" else rows + 1
-                yield f"{_names(table, numbers)}: {name} is not a finite number"
-    bus, gen = columns["bus"], columns["gen"]
-    bad = np.flatnonzero((bus["VM"] <= 0) & ~out["bus"])
-    if len(bad):
-        yield f"{_names('bus', bus['BUS_I'][bad].astype(int))}: VM must be positive"
-    bad = np.flatnonzero((gen["VG"] <= 0) & ~out["gen"])
-    if len(bad):
-        yield f"{_names('gen', bad + 1)}: VG must be positive"
+def network_problems(network: Network) -> list[str]:
+    """What shows in the finished network only: islands without reference, and overflow.
 
-
-def _branch_problems(branch: Mapping[str, Real], bus: Mapping[str, Real]) -> Iterator[str]:
-    status = branch["BR_STATUS"]
-    odd = np.flatnonzero(~np.isin(status, (0, 1)))
-    if len(odd):
-        yield f"{_names('branch', odd + 1)}: BR_STATUS must be 0 or 1"
-    negative = np.flatnonzero(branch["RATE_A"] < 0)
-    if len(negative):
-        yield f"{_names('branch', negative + 1)}: RATE_A must not be negative"
-    isolated = bus["BUS_I"][bus["BUS_TYPE"] == 4]
-    on = (status != 0) & ~np.isin(branch["F_BUS"], isolated) & ~np.isin(branch["T_BUS"], isolated)
-    none = np.flatnonzero(on & (branch["BR_R"] == 0) & (branch["BR_X"] == 0))
-    if len(none):
-        yield f"{_names('branch', none + 1)}: no impedance (BR_R = BR_X = 0); merge its two buses"
-
-
-def _dcline_ends(dcline: Real, bus_numbers: Real) -> dict[str, Any]:
-    """Generator pairs of the dclines in service, all from ends and then all to ends.
-
-    Source: MATPOWER, `toggle_dcline`.
+    MATPOWER wants the buses of an island without reference to be of type 4.
     """
-    rows = np.flatnonzero(dcline[:, 2] > 0)
-    c = {name: dcline[rows, column] for column, name in enumerate(_DCLINE)}
-    arriving = c["PF"] - (c["LOSS0"] + c["LOSS1"] * c["PF"])
-    return {
-        "label": [f"dcline:{row + 1}.{end}" for end in ("from", "to") for row in rows],
-        "bus": np.concatenate([_rows(bus_numbers, c["F_BUS"]), _rows(bus_numbers, c["T_BUS"])]),
-        "power": np.concatenate([-c["PF"] + 1j * c["QF"], arriving + 1j * c["QT"]]),
-        "v": np.concatenate([c["VF"], c["VT"]]),
-    }
-
-
-def cut_off_problems(network: Network) -> list[str]:
-    """Buses that no reference bus supplies, in words; MATPOWER wants those to be of type 4."""
+    found = []
     buses = network.cut_off_buses()
-    if not len(buses):
-        return []
-    shown = ", ".join(network.bus_labels[b] for b in buses[:5])
-    more = f" and {len(buses) - 5} more" if len(buses) > 5 else ""
-    return [f"{shown}{more}: no path to a reference bus; give the island one, or make it type 4"]
+    if len(buses):
+        shown = ", ".join(network.bus_labels[b] for b in buses[:5])
+        more = f" and {len(buses) - 5} more" if len(buses) > 5 else ""
+        found.append(
+            f"{shown}{more}: no path to a reference bus; give the island one, or make it type 4"
+        )
+    per_unit = {
+        "demand": (network.load_labels, network.load_power),
+        "scheduled generation": (network.gen_labels, network.gen_p),
+        "injection": (network.bus_labels, network.bus_fixed),
+        "shunt": (network.bus_labels, network.bus_shunt),
+        "admittance": (network.branch_labels, network.branch_y),
+    }
+    for what, (labels, values) in per_unit.items():
+        finite = np.isfinite(values)
+        rows = np.flatnonzero(~(finite.all(axis=1) if finite.ndim > 1 else finite))
+        if len(rows):
+            shown = ", ".join(labels[row] for row in rows[:5])
+            found.append(f"{shown}: {what} is beyond 1e308 p.u.")
+    return found
+
+
+def warn_of_surprises(tables: Tables, name: str, stacklevel: int) -> None:
+    """Warns of what MATPOWER does in silence: a dcline that makes power, a set-point not used."""
+    gains = tables.dcline_on & (tables.dcline_loss < 0)
+    if gains.any():
+        mw = -tables.dcline_loss[gains].sum()
+        warnings.warn(
+            f"{name}: {_named(tables, 'dcline', gains)} deliver {mw:.6g} MW more than they take, "
+            "because LOSS0 + LOSS1 * PF is negative",
+            GridshiftWarning,
+            stacklevel=stacklevel + 1,
+        )
+    sources = tables.sources
+    last = np.zeros(len(tables.kind))
+    deciding = sources.deciding()
+    last[sources.bus[deciding]] = sources.v[deciding]
+    ignored = (tables.kind[sources.bus] != 1) & (sources.v != last[sources.bus])
+    if ignored.any():
+        rows = np.unique(sources.bus[ignored])
+        shown = ", ".join(
+            f"bus:{tables.bus['BUS_I'][row]:.17g} ({last[row]:g})" for row in rows[:5]
+        )
+        more = f" and {len(rows) - 5} more" if len(rows) > 5 else ""
+        warnings.warn(
+            f"{name}: generators at one bus have different set-points; the last one counts, as in "
+            f"MATPOWER: {shown}{more}",
+            GridshiftWarning,
+            stacklevel=stacklevel + 1,
+        )

@@ -34,6 +34,9 @@ POSITIVE = {"vn_kv", "vn_hv_kv", "vn_mv_kv", "vn_lv_kv", "sn_mva", "sn_hv_mva", 
             "sn_lv_mva", "vm_pu", "vm_from_pu", "vm_to_pu", "parallel", "df", "cos_phi",
             "efficiency_percent"}  # fmt: skip
 
+LARGEST_BUS = 50_000_000
+"""Largest bus number: pandapower makes arrays as long, 17 bytes for each number up to it."""
+
 BUS_COLUMNS = ("bus", "from_bus", "to_bus", "hv_bus", "mv_bus", "lv_bus")
 
 NOT_REPRESENTED = ("svc", "tcsc", "ssc", "vsc", "vsc_stacked", "vsc_bipolar", "line_dc")
@@ -56,6 +59,7 @@ def problems_of(net) -> list[str]:
     found = []
     if not (np.isfinite(net.sn_mva) and net.sn_mva > 0):
         found.append(f"base power sn_mva is {net.sn_mva}; it must be a positive number")
+    found += _bus_numbers(net)
     found += _repeated_labels(net)
     found += _unknown_buses(net)
     found += _bad_numbers(net)
@@ -72,6 +76,20 @@ def _labels(kind: str, index) -> str:
 
 def _in_service(table):
     return table[table.in_service.astype(bool)] if "in_service" in table else table
+
+
+def _bus_numbers(net) -> Iterator[str]:
+    """pandapower makes arrays with a place for every number up to the largest one."""
+    number = net.bus.index.to_numpy()
+    if number.dtype.kind not in "iu":
+        yield f"bus numbers must be whole, and the bus table's index is of type {number.dtype}"
+        return
+    odd = number[(number < 0) | (number > LARGEST_BUS)]
+    if len(odd):
+        yield (
+            f"{_labels('bus', odd)}: bus numbers go from 0 to {LARGEST_BUS:,}; renumber them with "
+            "pandapower.toolbox.create_continuous_bus_index(net)"
+        )
 
 
 def _repeated_labels(net) -> Iterator[str]:

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from gridshift.errors import GridFileError
+from gridshift.errors import GridFileError, StorageError
+from gridshift.text_file import read_text
 
 
 @contextmanager
@@ -49,11 +50,10 @@ def json_net(path: Path):
         GridFileError: the file is not such a network.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path)
         content = json.loads(text)
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "not a text file"
-        raise GridFileError(str(path), [reason]) from None
+    except StorageError as error:
+        raise GridFileError(str(path), [str(error)]) from None
     except json.JSONDecodeError as error:
         raise GridFileError(
             str(path), [f"no valid JSON, line {error.lineno}: {error.msg}; is it cut off?"]
