@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from gridshift.adapt.base import Base
-from gridshift.adapt.datasets import Dataset, generate
+from gridshift.adapt.datasets import Dataset, generate, require_rows
 from gridshift.adapt.graph import graph_of
 from gridshift.adapt.layout import Layout
 from gridshift.adapt.surrogate_config import ZCA_SAS, SurrogateConfig, default_num_rows
@@ -308,7 +308,9 @@ def draw_rows(
 
     Raises:
         ScenarioError: half of the scenarios or more have no solution.
+        MemoryNeededError: they don't fit into memory.
     """
+    require_rows(network, num_rows, f"{role} scenarios")
     rng = _stream(network, role, config)
     injections = sample_loads(network, rng, num_rows, spread=config.spread, regime=regime)
     return generate(network, injections, min_rows=max(2, num_rows // 2), **solver)

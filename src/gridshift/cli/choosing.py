@@ -135,6 +135,7 @@ def _comparison(
     grid: str, outage: str, names: str, context: int, test: int, spread: float, seed: int,
     folder: Path | None, out: Path | None = None,
 ) -> "Comparison":  # fmt: skip
+    from gridshift.adapt.datasets import require_rows
     from gridshift.grid.readers import read_grid
     from gridshift.study.compare import compare as measure_all
     from gridshift.study.pareto import SUFFIXES
@@ -146,6 +147,8 @@ def _comparison(
     chosen = _methods(names)
     network = read_grid(grid)
     found = usable(network, outage)
+    for what, number in (("context", context), ("test", test)):
+        require_rows(found.network, number, f"{what} scenarios")
     base_for = bases_of(found.network, folder, spread)
     for method in chosen:
         base_for(method)  # trained before anything is timed, with a bar of its own

@@ -66,6 +66,7 @@ def export(
     its metadata names every column, the grid and the outage. It is checked row by row against
     gridshift's own prediction before it is written. Needs `pip install 'gridshift[onnx]'`.
     """
+    from gridshift.adapt.datasets import require_rows
     from gridshift.adapt.methods import METHODS
     from gridshift.adapt.surrogate import SurrogateConfig
     from gridshift.grid.readers import read_grid
@@ -76,6 +77,7 @@ def export(
     require_writable(out.parent)
     network, chosen = read_grid(grid), METHODS[method]
     found = usable(network, outage)
+    require_rows(found.network, context, "context scenarios")
     base, _ = found_base(chosen, found.network, surrogate, SurrogateConfig(spread=spread))
     done = export_adapted(
         base, found.network, chosen, out,

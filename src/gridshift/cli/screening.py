@@ -218,8 +218,10 @@ def _screened(
     from gridshift.adapt.methods import METHODS
     from gridshift.adapt.surrogate import SurrogateConfig
     from gridshift.grid.contingency import select_outages
+    from gridshift.study.sweep import require_room
     from gridshift.study.sweep import screen as study
 
+    require_room(network, config)
     num_outages = len(select_outages(network, config.contingencies))
     base = came_from = None
     if config.method in METHODS:

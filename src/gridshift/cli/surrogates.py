@@ -71,7 +71,8 @@ def train(
     spread: float, seed: int, out: Path, as_json: bool,
 ) -> None:  # fmt: skip
     """Train a surrogate of the power flow of the intact grid and store it."""
-    from gridshift.adapt.surrogate import SurrogateConfig
+    from gridshift.adapt.datasets import require_rows
+    from gridshift.adapt.surrogate import SurrogateConfig, default_num_rows
     from gridshift.adapt.surrogate import train as train_surrogate
     from gridshift.grid.readers import read_grid
     from gridshift.learn.backbones import BACKBONES
@@ -84,6 +85,7 @@ def train(
     )  # fmt: skip
     require_writable(out)
     network = usable(read_grid(grid), "").network
+    require_rows(network, rows or default_num_rows(network), "training scenarios")
     began = time.perf_counter()
     with progress("training", training.num_steps, unit="steps") as done:
         done(0)
@@ -166,6 +168,7 @@ def adapt(
     gridshift in the user's cache), or taken from --surrogate. With --certify every row returned is
     within the tolerance or marked. With --method auto the choice is for as many rows as --test.
     """
+    from gridshift.adapt.datasets import require_rows
     from gridshift.adapt.methods import METHODS
     from gridshift.adapt.surrogate import SurrogateConfig
     from gridshift.errors import GridshiftWarning
@@ -177,6 +180,8 @@ def adapt(
     check_request(method, target_mae, certify)
     network = read_grid(grid)
     left = usable(network, outage).network
+    for what, number in (("context", context), ("test", test)):
+        require_rows(left, number, f"{what} scenarios")
     rows_ = {"spread": spread, "seed": seed}
     more: dict[str, Any] = {}
     config = SurrogateConfig(spread=spread)

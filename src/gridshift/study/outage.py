@@ -14,7 +14,7 @@ from gridshift.grid.contingency import Assessment, Outage, assess, outage_text
 from gridshift.grid.equations import worst_mismatch
 from gridshift.grid.network import Network
 from gridshift.grid.powerflow import RowStatus, solve
-from gridshift.grid.scenarios import Injections, sample_loads, stream
+from gridshift.grid.scenarios import Injections, Scenarios, sample_loads, stream
 from gridshift.study.metrics import mean_absolute_errors, summarise
 from gridshift.study.risk import (
     Risk,
@@ -50,7 +50,7 @@ class Setting:
     """The intact grid."""
     voltage: Complex
     """(B,) its nominal solution."""
-    loads: Injections
+    loads: Injections | Scenarios
     """The scenarios, the same for every outage, so that outages differ by what they do alone."""
     method: "Method | None" = None
     """None solves every scenario exactly."""
