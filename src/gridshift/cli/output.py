@@ -38,7 +38,9 @@ def plain(value: Any) -> Any:
 def emit(payload: Mapping[str, Any], render: "Callable[[Console], None]", *, as_json: bool) -> None:
     """Print the result on standard output: the payload as JSON, or what `render` draws."""
     if as_json:
-        click.echo(json.dumps(plain(payload), indent=2, allow_nan=False, ensure_ascii=False))
+        ascii_only = "utf" not in (sys.stdout.encoding or "").lower()
+        shown = json.dumps(plain(payload), indent=2, allow_nan=False, ensure_ascii=ascii_only)
+        click.echo(shown)
         return
     from rich.console import Console
 

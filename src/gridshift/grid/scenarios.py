@@ -16,7 +16,7 @@ Spread = Literal["fixed", "drawn", "mixed"]
 NARROWEST = 0.05
 """Lower end of a drawn spread (paper, section IV)."""
 KEPT_BYTES = 1 << 28
-"""Scenarios that are kept rather than drawn anew for every use; drawing takes a third of solving."""
+"""Scenarios that are kept, not drawn anew for every use; drawing takes a third of solving."""
 
 
 @dataclass(frozen=True, kw_only=True)
