@@ -53,6 +53,12 @@ def cached_surrogate(
     return kept_surrogate("surrogates", network, describe_config(config), make)
 
 
+def is_kept(network: Network, config: SurrogateConfig) -> bool:
+    """Whether `cached_surrogate` would find this one; a damaged one counts as found."""
+    folder = cache_path("surrogates", network, describe_config(config))
+    return (folder / "surrogate.json").exists()
+
+
 def kept_surrogate(
     kind: str,
     network: Network,
@@ -141,9 +147,7 @@ def _warn(problem: Exception) -> None:
     )
 
 
-def cache_path(
-    kind: str, network: Network, config: Mapping[str, Any], *, suffix: str = ""
-) -> Path:
+def cache_path(kind: str, network: Network, config: Mapping[str, Any], *, suffix: str = "") -> Path:
     """Where the cache keeps what was trained with this configuration."""
     parts = (network.root.digest, config, importlib.metadata.version("gridshift"))
     key = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]

@@ -71,11 +71,15 @@ class Method:
         """
         if self.base is not None:
             return self.base(network, config, progress)
+        return cached_surrogate(network, self.surrogate_config(config), progress=progress)
+
+    def surrogate_config(self, config: SurrogateConfig) -> SurrogateConfig:
+        """The configuration with the transform and the backbone that the method needs."""
         if self.transform is not None:
             config = replace(config, transform=self.transform)
         if self.backbone not in (None, config.backbone.name):
             config = replace(config, backbone=BACKBONES[self.backbone]())
-        return cached_surrogate(network, config, progress=progress)
+        return config
 
     def check_base(self, base: Base) -> None:
         """Pass if the method can start from this.

@@ -1,4 +1,4 @@
-"""What is said of an error that nobody foresaw: one line, and a file with all that a report needs."""
+"""What is said of an error that nobody foresaw: one line, and a file with what a report needs."""
 
 import os
 import platform

@@ -5,8 +5,14 @@ from pathlib import Path
 import click
 
 from gridshift.cli.bases import Roster, found_base, surrogate_option
-from gridshift.cli.folders import require_writable
-from gridshift.cli.grids import grid_argument, outage_option, seed_option, spread_option, usable
+from gridshift.cli.folders import require_writable_file
+from gridshift.cli.grids import (
+    drawn_spread_option,
+    grid_argument,
+    outage_option,
+    seed_option,
+    usable,
+)
 from gridshift.cli.group import command
 from gridshift.cli.output import emit, table
 
@@ -49,7 +55,7 @@ NO_FILE = {
 @click.option(
     "--context", default=400, show_default=True, help="Scenarios solved to learn the topology."
 )
-@spread_option
+@drawn_spread_option
 @seed_option
 @surrogate_option
 @click.option(
@@ -74,7 +80,7 @@ def export(
     from gridshift.study.export import export_adapted
 
     require_onnx()
-    require_writable(out.parent)
+    require_writable_file(out)
     network, chosen = read_grid(grid), METHODS[method]
     found = usable(network, outage)
     require_rows(found.network, context, "context scenarios")

@@ -21,11 +21,18 @@ outage_option = click.option(
     "--outage", default="", metavar="A,B", help="Elements out of service, for instance line:9."
 )
 seed_option = click.option(
-    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Root random seed."
-)
+    "--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True,
+    help="Root random seed.",
+)  # fmt: skip
 spread_option = click.option(
-    "--spread", default=0.2, show_default=True, help="Loads vary by plus or minus this share."
-)
+    "--spread", default=0.2, show_default=True,
+    help="Every load of every row varies by up to plus or minus this share.",
+)  # fmt: skip
+drawn_spread_option = click.option(
+    "--spread", default=0.2, show_default=True,
+    help="Largest share by which loads vary up and down. Each row draws its own share from 0.05 to "
+    "this, but half of the rows to learn from take this; below 0.05 all rows do.",
+)  # fmt: skip
 BLOCK_BYTES = 1 << 28
 """Scenarios that `solve` draws and solves at a time, with their results."""
 
@@ -245,7 +252,9 @@ def usable(network: "Network", outage: str) -> "Assessment":
 @click.option("--scenarios", default=1000, show_default=True, help="Number of load scenarios.")
 @spread_option
 @seed_option
-@click.option("--threads", type=click.IntRange(1), help="Threads to use.  [default: all cores]")
+@click.option(
+    "--threads", type=click.IntRange(1, 1024), help="Threads to use.  [default: all cores]"
+)
 def solve(
     grid: str, outage: str, scenarios: int, spread: float, seed: int, threads: int | None,
     as_json: bool,

@@ -28,7 +28,13 @@ from gridshift.cli.bases import (
     surrogate_option,
 )
 from gridshift.cli.folders import require_writable
-from gridshift.cli.grids import grid_argument, outage_option, seed_option, spread_option, usable
+from gridshift.cli.grids import (
+    drawn_spread_option,
+    grid_argument,
+    outage_option,
+    seed_option,
+    usable,
+)
 from gridshift.cli.group import command
 from gridshift.cli.output import drawn_spread, emit, progress, table
 
@@ -60,7 +66,7 @@ from gridshift.cli.output import drawn_spread, emit, progress, table
 )  # fmt: skip
 @click.option("--steps", type=int, help="Gradient steps.  [default: the paper's 40,000]")
 @click.option("--rows", type=int, help="Training scenarios.  [default: by size of the grid]")
-@spread_option
+@drawn_spread_option
 @seed_option
 @click.option(
     "--out", required=True, type=click.Path(path_type=Path), metavar="DIR",
@@ -117,7 +123,7 @@ def train(
         "num_context": "solved cases that the method was given, for `mae` and `certified`",
         "num_solves": "solves that this took, failed ones included",
         "num_test": "fresh rows that the errors are means over; each draws its spread from 0.05 to "
-        "--spread",
+        "--spread, or has that if it is smaller",
         "test_status": "number of test scenarios per status of their exact solve",
         "mae": "mean absolute errors: `overall` (all outputs, p.u. and rad), `p_slack`, `q_gen`, "
         "`v` (p.u.), `theta` (rad), `theta_deg`",
@@ -150,7 +156,7 @@ def train(
     "--context", default=400, show_default=True, help="Scenarios solved to learn the topology."
 )
 @click.option("--test", default=1000, show_default=True, help="Fresh scenarios to measure on.")
-@spread_option
+@drawn_spread_option
 @seed_option
 @surrogate_option
 @certify_option
@@ -172,6 +178,7 @@ def adapt(
     from gridshift.adapt.methods import METHODS
     from gridshift.adapt.surrogate import SurrogateConfig
     from gridshift.errors import GridshiftWarning
+    from gridshift.grid.equations import require_reachable
     from gridshift.grid.readers import read_grid
     from gridshift.study.assurance import assure
     from gridshift.study.compare import measure_exact
@@ -180,6 +187,8 @@ def adapt(
     check_request(method, target_mae, certify)
     network = read_grid(grid)
     left = usable(network, outage).network
+    if certify is not None:
+        require_reachable(left, certify)
     for what, number in (("context", context), ("test", test)):
         require_rows(left, number, f"{what} scenarios")
     rows_ = {"spread": spread, "seed": seed}

@@ -15,6 +15,7 @@ import numpy as np
 from gridshift.arrays import Bool, Complex, Int, Real
 from gridshift.errors import GridshiftError
 from gridshift.grid.engine import ACCELERATE_FROM, CHORD_STEPS, Engine, Topology
+from gridshift.grid.equations import require_reachable
 from gridshift.grid.kernels.certify import chord_from
 from gridshift.grid.network import Network
 from gridshift.grid.powerflow import (
@@ -170,14 +171,15 @@ def repair(
 
     Raises:
         ScenarioError: loads whose shape doesn't fit the network.
-        GridshiftError: a tolerance that isn't positive, a share outside 0 to 1, or another number
-            of states than of loads.
+        GridshiftError: a tolerance that isn't positive or that no row reaches, a share outside 0
+            to 1, or another number of states than of loads.
     """
     if not (np.isfinite(tol) and tol > 0) or not 0 <= worst <= 1:
         raise GridshiftError(
             f"tolerance {tol} and share {worst}; give a positive number, for instance 1e-6, and a "
             "share from 0 to 1"
         )
+    require_reachable(network, tol)
     load_p, load_q = _fitting(network, injections, state)
     rows, began = len(load_p), time.perf_counter()
     cut = all_islanded(network, rows)

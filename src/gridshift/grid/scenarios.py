@@ -80,7 +80,8 @@ def sample_loads(
 ) -> Injections:
     """Demands with independent uniform factors 1 + U[-s, s] on every p and every q.
 
-    The spread s of a row is `spread` ('fixed'), uniform in [0.05, spread] ('drawn'), or the
+    The spread s of a row is `spread` ('fixed'), uniform in [0.05, spread] ('drawn';
+    `spread` itself where that is below 0.05), or the
     first for the first half of the rows and the second for the others, shuffled ('mixed'):
     test rows of the paper are drawn, training and context rows are mixed (section IV).
 

@@ -25,6 +25,7 @@ from gridshift.grid.contingency import (
     outage_text,
     select_outages,
 )
+from gridshift.grid.equations import require_reachable
 from gridshift.grid.network import Network
 from gridshift.grid.powerflow import solve
 from gridshift.grid.readers import read_grid
@@ -86,7 +87,7 @@ def screen(
     store = None if folder is None else Store(folder)
     method = _method(config)
     outages, cut_off = _outages(network, config)
-    require_room(network, config)
+    require_possible(network, config)
     loads = scenarios(
         network,
         stream(network.name, "scenarios", seed=config.seed),
@@ -151,14 +152,18 @@ def rank(rows: Sequence[OutageRow]) -> list[OutageRow]:
     return sorted(rows, key=order)
 
 
-def require_room(network: Network, config: ScreenConfig) -> None:
-    """Before anything is trained: contexts and hold-outs of all workers, and what is kept of rows.
+def require_possible(network: Network, config: ScreenConfig) -> None:
+    """Pass if the numbers asked for suit this grid and this machine, before anything is trained.
 
     Raises:
-        MemoryNeededError: they don't fit.
+        GridshiftError: a tolerance that double precision doesn't reach.
+        MemoryNeededError: contexts and hold-outs of all workers, or what is kept of the scenarios,
+            don't fit.
     """
     from gridshift.adapt.datasets import require_rows
 
+    if config.certify is not None:
+        require_reachable(network, config.certify)
     workers = config.num_workers
     for what, number in (("context", config.num_context), ("hold-out", config.num_holdout)):
         require_rows(network, number, f"{what} scenarios", times=workers)
