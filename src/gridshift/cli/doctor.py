@@ -119,7 +119,7 @@ def _compile_cache() -> dict[str, Any]:
     if not CACHED:
         detail = "no folder can be written, so kernels compile each time; set NUMBA_CACHE_DIR"
         return _check("compile cache", detail, "note")
-    folder = Path(mismatch.stats.cache_path)
+    folder = Path(mismatch.stats.cache_path or "")
     kept = len(list(folder.rglob("*.nbi")))
     return _check("compile cache", f"{folder}, {kept or 'no'} kernels compiled so far")
 

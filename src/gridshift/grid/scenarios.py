@@ -124,7 +124,7 @@ class Scenarios:
         def factors(behind: int) -> Real:
             """Each factor takes one number of the stream."""
             bits = np.random.PCG64()
-            bits.state = self.state
+            bits.state = self.state  # pyright: ignore[reportAttributeAccessIssue]
             bits.advance((behind + first) * num_loads)
             return _factors(np.random.Generator(bits), width, num_loads)
 
