@@ -300,7 +300,10 @@ def solve(
             ("warm-up before (s)", payload["warm_up_s"]),
             *([("of it compiling, once per machine (s)", compile_s)] if compile_s else []),
         ]
-        title = f"{network.name}, {text or 'intact'}: {scenarios:,} scenarios, loads ±{spread:.0%}"
+        title = (
+            f"{network.name}, {text or 'intact'}: {scenarios:,} scenarios, "
+            f"loads ±{100 * spread:.3g}%"
+        )
         console.print(table(title, ("", ">"), rows))
 
     emit(payload, render, as_json=as_json)
