@@ -7,12 +7,14 @@ import shlex
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import warnings
 from importlib.metadata import version
 from pathlib import Path
 
 import click
+import numpy
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
@@ -23,7 +25,7 @@ import gridshift as gs
 from gridshift.cli import main
 from gridshift.cli.group import Command, Group, one_line
 from gridshift.cli.kernels import NOTICE, CompileTimes
-from gridshift.cli.output import plain, progress, text
+from gridshift.cli.output import duration, plain, progress, text
 from gridshift.errors import GridshiftWarning
 from tests.reference.matpower_equations import case_file
 
@@ -169,6 +171,28 @@ def test_long_work_without_a_terminal_is_told_in_one_line(capsys):
     assert capsys.readouterr().err == "training: 1,000 steps ...\n"
 
 
+def test_work_of_minutes_without_a_terminal_tells_the_time_left(capsys, monkeypatch):
+    clock = iter([0.0, 10.0, 30.0, 60.0, 95.0, 96.0])
+    monkeypatch.setattr("gridshift.cli.output.time.monotonic", lambda: next(clock))
+    with progress("training", 1000, unit="steps") as done:
+        for steps in (0, 100, 100, 400, 500, 1000):  # at the times above
+            done(steps)
+    assert capsys.readouterr().err.splitlines() == [
+        "training: 1,000 steps ...",
+        "training: 100 of 1,000 steps, about 4 minutes left",  # 100 in 30 s: 270 s
+        "training: 500 of 1,000 steps, about 2 minutes left",  # 500 in 95 s: 95 s
+    ]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0.2, "1 second"), (40, "40 seconds"), (89, "89 seconds"), (100, "2 minutes"),
+     (5000, "83 minutes"), (8000, "2 hours")],
+)  # fmt: skip
+def test_durations(seconds, words):
+    assert duration(seconds) == words
+
+
 def test_error_bars_say_what_they_belong_to(folder, monkeypatch):
     monkeypatch.chdir(folder)
     run_once("train", folder)
@@ -267,7 +291,33 @@ def test_warnings_of_gridshift_are_one_line_each_and_others_are_not_shown():
     assert result.stdout == "done\n"
 
 
-def test_a_defect_is_not_dressed_up_as_a_known_problem():
+def test_a_defect_is_one_line_and_the_file_that_it_names_has_the_rest(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(sys, "argv", ["gridshift", "broken", "two words"])
+
+    @click.group(cls=Group)
+    def group() -> None: ...
+
+    @group.command()
+    def broken() -> None:
+        raise RuntimeError("a defect,\n  on two lines")
+
+    result = CliRunner().invoke(group, ["broken"])
+    assert (result.exit_code, result.stdout) == (1, "")
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("Error: unexpected RuntimeError: a defect, on two lines; ")
+    (path,) = [path for path in tmp_path.iterdir() if path.suffix == ".txt"]
+    assert line.endswith(f"details in {path}")
+    details = path.read_text(encoding="utf-8")
+    assert "command: gridshift broken 'two words'" in details
+    assert "Traceback" in details
+    assert 'raise RuntimeError("a defect' in details
+    assert f"numpy {numpy.__version__}" in details
+
+
+def test_a_defect_without_a_folder_for_its_file_is_shown_whole(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
+
     @click.group(cls=Group)
     def group() -> None: ...
 
@@ -275,7 +325,10 @@ def test_a_defect_is_not_dressed_up_as_a_known_problem():
     def broken() -> None:
         raise RuntimeError("a defect")
 
-    assert isinstance(CliRunner().invoke(group, ["broken"]).exception, RuntimeError)
+    result = CliRunner().invoke(group, ["broken"])
+    assert result.exit_code == 1
+    assert "Traceback" in result.stderr
+    assert result.stderr.splitlines()[-1].startswith("Error: unexpected RuntimeError: a defect; ")
 
 
 def test_a_reader_that_goes_away_is_no_error():

@@ -235,4 +235,4 @@ def test_output_folder_that_cannot_be_written(command, tmp_path):
 @pytest.mark.parametrize("command", ["train", "screen"])
 def test_output_folder_without_permission(command, tmp_path):
     tmp_path.chmod(0o500)
-    assert "permission" in refused(command, "case14", "--out", tmp_path / "out")
+    assert "ermission" in refused(command, "case14", "--out", tmp_path / "out")

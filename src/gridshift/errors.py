@@ -1,7 +1,8 @@
 """One exception tree: everything a user can cause derives from `GridshiftError`.
 
 The command line prints the message of a `GridshiftError` as one line and exits with 1; any other
-exception is a defect of gridshift. A message says what was given, what is allowed, and what to do.
+exception is a defect of gridshift, of which it prints one line and the name of a file with the
+traceback. A message says what was given, what is allowed, and what to do.
 """
 
 
@@ -44,6 +45,10 @@ class SurrogateMismatchError(GridshiftError):
 
 class TableError(GridshiftError):
     """A table of solved cases with other columns, rows or values than are needed."""
+
+
+class MemoryNeededError(GridshiftError):
+    """A request that would take more memory than is free; told before any of it is taken."""
 
 
 class StorageError(GridshiftError):

@@ -53,13 +53,23 @@ class Study:
 class Book:
     """The rows of all studies at one scale, in one folder."""
 
-    def __init__(self, folder: Path, scale: Scale):
+    def __init__(self, folder: Path, scale: Scale, *, shipped: Path | None = None):
+        """`shipped`: where rows are read from that the folder has no file of; never written to."""
         self.folder, self.scale = folder / scale.name, scale
-        self._frames: dict[tuple[Study, int], pd.DataFrame] = {}
+        self._shipped = None if shipped is None else shipped / scale.name
+        self._frames: dict[tuple[Study, Path, int], pd.DataFrame] = {}
 
     def path(self, study: Study) -> Path:
-        """File of a study's rows."""
+        """File that a study's rows are written to."""
         return self.folder / f"{study.name}.parquet"
+
+    def _source(self, study: Study) -> Path:
+        """File that a study's rows are read from: until there is one here, the one shipped."""
+        path = self.path(study)
+        if path.exists() or self._shipped is None:
+            return path
+        shipped = self._shipped / path.name
+        return shipped if shipped.exists() else path
 
     def rows(self, study: Study) -> pd.DataFrame:
         """Rows there are of the study's tasks at this scale; columns of the key come first.
@@ -67,8 +77,8 @@ class Book:
         Raises:
             StorageError: the file is damaged.
         """
-        path = self.path(study)
-        state = study, path.stat().st_mtime_ns if path.exists() else 0
+        path = self._source(study)
+        state = study, path, path.stat().st_mtime_ns if path.exists() else 0
         if state not in self._frames:  # several artefacts are drawn from one study
             wanted = {_identity(study, self.scale, task.key) for task in study.tasks(self.scale)}
             kept = [row for row in self._read(study) if row["task"] in wanted]
@@ -77,7 +87,7 @@ class Book:
 
     def num_rows(self, study: Study) -> int:
         """Rows in the study's file, whatever they are of; nothing but its head is read."""
-        path = self.path(study)
+        path = self._source(study)
         try:
             return pq.read_metadata(path).num_rows if path.exists() else 0
         except (OSError, pa.ArrowInvalid) as problem:
@@ -112,7 +122,7 @@ class Book:
         return len(missing)
 
     def _read(self, study: Study) -> list[dict[str, Any]]:
-        path = self.path(study)
+        path = self._source(study)
         if not path.exists():
             return []
         try:

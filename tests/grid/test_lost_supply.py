@@ -281,5 +281,5 @@ def test_scenarios_of_the_part_are_those_of_its_loads():
     drawn = sample_loads(network, np.random.default_rng(0), 20, spread=0.5)
     small = make_network(kinds[:3], [(0, 1, line), (1, 2, line)], loads[1:], gens=[(0, 0.0)])
     expected = solve(small, type(drawn)(load_p=drawn.load_p[:, 1:], load_q=drawn.load_q[:, 1:]))
-    found = solve(part.network, part.scenarios(drawn))
+    found = solve(part.network, drawn.of_loads(part.loads))
     assert np.abs(found.voltage - expected.voltage).max() < 1e-10

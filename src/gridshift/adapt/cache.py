@@ -4,8 +4,6 @@ import hashlib
 import importlib.metadata
 import json
 import math
-import os
-import sys
 import warnings
 import zipfile
 from collections.abc import Callable, Mapping
@@ -17,25 +15,13 @@ from numpy.typing import NDArray
 
 from gridshift.adapt.surrogate import Surrogate, SurrogateConfig, train
 from gridshift.adapt.surrogate_config import describe_config
+from gridshift.caches import cache_folder, writable
 from gridshift.errors import GridshiftError, GridshiftWarning, StorageError
 from gridshift.grid.network import Network
 from gridshift.learn.training import Progress
 from gridshift.storage import replacing
 
 Arrays = Mapping[str, NDArray[Any]]
-
-
-def cache_folder() -> Path:
-    """`$GRIDSHIFT_CACHE`, or gridshift's folder in the user's cache directory; not created here."""
-    if chosen := os.environ.get("GRIDSHIFT_CACHE"):
-        return Path(chosen)
-    if sys.platform == "win32":
-        parent = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-    elif sys.platform == "darwin":
-        parent = Path.home() / "Library" / "Caches"
-    else:
-        parent = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return parent / "gridshift"
 
 
 def cached_surrogate(
@@ -66,6 +52,12 @@ def cached_surrogate(
         return train(network.root, config, progress=progress, checkpoint=checkpoint, **solver)
 
     return kept_surrogate("surrogates", network, describe_config(config), make)
+
+
+def is_kept(network: Network, config: SurrogateConfig) -> bool:
+    """Whether `cached_surrogate` would find this one; a damaged one counts as found."""
+    folder = cache_path("surrogates", network, describe_config(config))
+    return (folder / "surrogate.json").exists()
 
 
 def kept_surrogate(
@@ -125,7 +117,7 @@ def cached_arrays(
     Warns:
         GridshiftWarning: the cache can't be written, so the next run trains again.
     """
-    path = cache_path(kind, network, config).with_suffix(".npz")
+    path = cache_path(kind, network, config, suffix=".npz")
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
@@ -158,8 +150,8 @@ def _warn(problem: Exception) -> None:
     )
 
 
-def cache_path(kind: str, network: Network, config: Mapping[str, Any]) -> Path:
-    """Where the cache keeps what was trained with this configuration; without a suffix."""
+def cache_path(kind: str, network: Network, config: Mapping[str, Any], *, suffix: str = "") -> Path:
+    """Where the cache keeps what was trained with this configuration."""
     parts = (network.root.digest, config, importlib.metadata.version("gridshift"))
     key = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
-    return cache_folder() / kind / f"{network.name}-{key}"
+    return writable(cache_folder() / kind / f"{network.name}-{key}{suffix}")

@@ -14,6 +14,7 @@ from gridshift.errors import ScenarioError, StorageError
 from gridshift.grid.network import Network
 from gridshift.grid.powerflow import solve
 from gridshift.grid.scenarios import Injections
+from gridshift.memory import require_memory
 from gridshift.storage import replacing
 
 
@@ -82,6 +83,32 @@ class Dataset:
         return cls(x=x, y=y, layout=layout, network=network, status_counts=about["status_counts"])
 
 
+def require_rows(
+    network: Network, num_rows: int, what: str = "scenarios", *, times: int = 1
+) -> None:
+    """Pass if so many scenarios can be drawn, solved and packed as x and y.
+
+    At the peak each takes three times what its loads, voltages, x and y take: measured with
+    tracemalloc on grids of 14, 118 and 300 buses, the training on them included.
+
+    Args:
+        network: the topology.
+        num_rows: scenarios.
+        what: what they are, in the plural, for the message.
+        times: how many such sets there are at once.
+
+    Raises:
+        MemoryNeededError: they don't fit into memory.
+    """
+    layout = Layout.of(network)
+    values = network.num_loads + network.num_buses + layout.num_inputs + layout.num_outputs
+    each = f" for each of {times} workers" if times > 1 else ""
+    require_memory(
+        times * 3 * 8 * values * num_rows, f"{num_rows:,} {what} of {network.name}{each}",
+        count=num_rows,
+    )  # fmt: skip
+
+
 def generate(
     network: Network, injections: Injections, *, min_rows: int = 1, **solver: Any
 ) -> Dataset:
@@ -95,7 +122,9 @@ def generate(
 
     Raises:
         ScenarioError: fewer than `min_rows` rows have a solution.
+        MemoryNeededError: the scenarios don't fit into memory.
     """
+    require_rows(network, injections.num_rows)
     solution = solve(network, injections, **solver)
     counts, solved = solution.counts(), solution.solved
     if solved.sum() < min_rows:

@@ -72,13 +72,18 @@ class Method:
         """
         if self.base is not None:
             return self.base(network, config, progress)
+        config = self.surrogate_config(config)
+        if not self.uses_surrogate:
+            return Base.untrained(network, config)
+        return cached_surrogate(network, config, progress=progress)
+
+    def surrogate_config(self, config: SurrogateConfig) -> SurrogateConfig:
+        """The configuration with the transform and the backbone that the method needs."""
         if self.transform is not None:
             config = replace(config, transform=self.transform)
         if self.backbone not in (None, config.backbone.name):
             config = replace(config, backbone=default_backbone(self.backbone))
-        if not self.uses_surrogate:
-            return Base.untrained(network, config)
-        return cached_surrogate(network, config, progress=progress)
+        return config
 
     def check_num_context(self, num_context: int) -> None:
         """Pass if the method can work with a context of so many scenarios.

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from gridshift.adapt.base import Base
-from gridshift.adapt.datasets import Dataset, generate
+from gridshift.adapt.datasets import Dataset, generate, require_rows
 from gridshift.adapt.graph import graph_of
 from gridshift.adapt.layout import Layout
 from gridshift.adapt.surrogate_config import ZCA_SAS, SurrogateConfig, default_num_rows
@@ -264,6 +264,24 @@ def random_backbone(
         return build_backbone(config, network, layout, input_mean, input_scale), seed
 
 
+def seconds_per_step(network: Network, config: SurrogateConfig, *, num_steps: int = 30) -> float:
+    """Time of a gradient step of this configuration's training here and now, s.
+
+    The fastest of three tries on rows of zeros, on which a step takes as long as on others.
+    """
+    layout = Layout.of(network)
+    mean, scale = np.zeros(layout.num_inputs), np.ones(layout.num_inputs)
+    backbone, seed = random_backbone(config, network.root, layout, mean, scale)
+    rows = config.training.batch_size
+    x, z = torch.zeros(rows, layout.num_inputs), torch.zeros(rows, layout.num_outputs)
+    few, times = replace(config.training, num_steps=num_steps), []
+    for _ in range(3):
+        began = time.perf_counter()
+        training.fit(backbone, x, z, few, seed=seed)
+        times.append(time.perf_counter() - began)
+    return min(times) / num_steps
+
+
 def build_backbone(
     config: SurrogateConfig, network: Network, layout: Layout, input_mean: Real, input_scale: Real
 ) -> nn.Module:
@@ -308,7 +326,9 @@ def draw_rows(
 
     Raises:
         ScenarioError: half of the scenarios or more have no solution.
+        MemoryNeededError: they don't fit into memory.
     """
+    require_rows(network, num_rows, f"{role} scenarios")
     rng = _stream(network, role, config)
     injections = sample_loads(network, rng, num_rows, spread=config.spread, regime=regime)
     return generate(network, injections, min_rows=max(2, num_rows // 2), **solver)

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from gridshift.adapt.datasets import require_rows
 from gridshift.bench.case import Case
 from gridshift.bench.clock import Timing, in_turns, pinned
 from gridshift.bench.peer import Peer, Solved
@@ -111,6 +112,7 @@ def compare(
     """
     case = Case.of(source)
     network = case.network
+    require_rows(network, num_rows)
     rng = stream(network.name, "bench", seed=seed)
     rows = sample_loads(network, rng, num_rows, spread=spread, regime="fixed")
     with pinned():

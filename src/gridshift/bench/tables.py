@@ -66,8 +66,8 @@ def peers_table(found: Result) -> Table:
         *(f"{name}: {why}" for name, why in found["left_out"].items()),
     ]
     return Table(
-        title=f"{found['grid']}: {found['num_rows']:,} scenarios, loads ±{found['spread']:.0%}, "
-        f"mismatch below {found['tol']:g}",
+        title=f"{found['grid']}: {found['num_rows']:,} scenarios, "
+        f"loads ±{100 * found['spread']:.3g}%, mismatch below {found['tol']:g}",
         columns=("program", ">µs/row", ">from", ">to", ">ratio", ">steps", ">solved"),
         rows=rows,
         note="\n".join(notes),

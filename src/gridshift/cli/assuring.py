@@ -141,8 +141,8 @@ def print_assurance(console, found: Mapping[str, Any]) -> None:
             for name, wide in bars["widths"].items()
         ]  # fmt: skip
         columns = (
-            f"error bars at {bars['level']:.0%}", ">one entry\n(±)", ">held", ">all at once\n(±)",
-            ">held",
+            f"error bars at {100 * bars['level']:.6g}%",
+            ">one entry\n(±)", ">held", ">all at once\n(±)", ">held",
         )  # fmt: skip
         console.print()
         note = (

@@ -8,8 +8,15 @@ from typing import TYPE_CHECKING
 import click
 
 from gridshift.cli.bases import found_base, surrogate_option
-from gridshift.cli.folders import require_writable
-from gridshift.cli.grids import grid_argument, outage_option, seed_option, spread_option, usable
+from gridshift.cli.folders import require_writable_file
+from gridshift.cli.forecast import tell_trainings
+from gridshift.cli.grids import (
+    drawn_spread_option,
+    grid_argument,
+    outage_option,
+    seed_option,
+    usable,
+)
 from gridshift.cli.group import command
 from gridshift.cli.output import drawn_spread, emit, progress, table
 from gridshift.errors import ContextError
@@ -58,7 +65,7 @@ methods_option = click.option(
 @methods_option
 @context_option
 @test_option
-@spread_option
+@drawn_spread_option
 @seed_option
 @surrogate_option
 def compare(
@@ -71,7 +78,10 @@ def compare(
     aren't there yet are trained and kept, one for each transform and backbone that a method
     needs; methods with a model of their own train that.
     """
-    found = _comparison(grid, outage, names, context, test, spread, seed, surrogate)
+    from gridshift.grid.readers import read_grid
+
+    network = read_grid(grid)
+    found = _comparison(network, outage, names, context, test, spread, seed, surrogate)
     emit(found.to_json(), lambda console: _print(console, found), as_json=as_json)
 
 
@@ -97,7 +107,7 @@ def compare(
 @methods_option
 @context_option
 @test_option
-@spread_option
+@drawn_spread_option
 @seed_option
 @surrogate_option
 @click.option(
@@ -112,10 +122,15 @@ def pareto(
 
     Says from how many scenarios of the outage on a method is faster than solving all exactly.
     """
-    from gridshift.study.pareto import save_pareto
+    from gridshift.grid.readers import read_grid
+    from gridshift.study.pareto import SUFFIXES, save_pareto
 
-    found = _comparison(grid, outage, names, context, test, spread, seed, surrogate, out=out)
-    path = out or Path("results") / f"{found.network.name}-pareto.svg"
+    if out is not None and out.suffix not in SUFFIXES:
+        raise click.BadParameter(f"{out} must end in {', '.join(SUFFIXES)}", param_hint="--out")
+    network = read_grid(grid)
+    path = out or Path("results") / f"{network.name}-pareto.svg"
+    require_writable_file(path)
+    found = _comparison(network, outage, names, context, test, spread, seed, surrogate)
     path.parent.mkdir(parents=True, exist_ok=True)
     save_pareto(found, path)
     even = {
@@ -136,25 +151,23 @@ def pareto(
 
 
 def _comparison(
-    grid: str, outage: str, names: str, context: int, test: int, spread: float, seed: int,
-    folder: Path | None, out: Path | None = None,
+    network: "Network", outage: str, names: str, context: int, test: int, spread: float, seed: int,
+    folder: Path | None,
 ) -> "Comparison":  # fmt: skip
-    from gridshift.grid.readers import read_grid
+    from gridshift.adapt.datasets import require_rows
     from gridshift.study.compare import compare as measure_all
-    from gridshift.study.pareto import SUFFIXES
 
-    if out is not None:
-        if out.suffix not in SUFFIXES:
-            raise click.BadParameter(f"{out} must end in {', '.join(SUFFIXES)}", param_hint="--out")
-        require_writable(out.parent)
     chosen = _methods(names)
-    network = read_grid(grid)
     found = usable(network, outage)
+    for what, number in (("context", context), ("test", test)):
+        require_rows(found.network, number, f"{what} scenarios")
+    tell_trainings(chosen, found.network, folder, spread, seed)
     base_for = bases_of(found.network, folder, num_context=context, spread=spread, seed=seed)
     for method in chosen:
         with suppress(ContextError):  # a row of the table says so
             base_for(method)  # trained before anything is timed, with a bar of its own
     with progress("measuring", len(chosen), unit="methods") as done:
+        done(0)
         return measure_all(
             found.network, chosen, base_for, num_context=context, num_test=test,
             spread=spread, seed=seed, progress=done,

@@ -10,7 +10,6 @@ from typing import Any
 
 import click
 
-from gridshift.cli.folders import nearest_existing
 from gridshift.cli.grids import usable_cores
 from gridshift.cli.group import command
 from gridshift.cli.output import emit, table
@@ -114,12 +113,13 @@ def _threads() -> dict[str, Any]:
 
 def _compile_cache() -> dict[str, Any]:
     """Where compiled kernels are kept, so that only the first run waits for the compiler."""
-    chosen = os.environ.get("NUMBA_CACHE_DIR")
-    beside = Path(__file__).parent.parent / "grid" / "kernels" / "__pycache__"
-    folder = Path(chosen) if chosen else beside
-    if not os.access(nearest_existing(folder), os.W_OK):
-        detail = f"{folder} can't be written; set NUMBA_CACHE_DIR, or kernels may compile each time"
+    from gridshift.grid.kernels import CACHED
+    from gridshift.grid.kernels.steps import mismatch
+
+    if not CACHED:
+        detail = "no folder can be written, so kernels compile each time; set NUMBA_CACHE_DIR"
         return _check("compile cache", detail, "note")
+    folder = Path(mismatch.stats.cache_path or "")
     kept = len(list(folder.rglob("*.nbi")))
     return _check("compile cache", f"{folder}, {kept or 'no'} kernels compiled so far")
 
@@ -133,9 +133,10 @@ def _gpu() -> dict[str, Any]:
 
 
 def _surrogate_cache() -> dict[str, Any]:
-    from gridshift.adapt.cache import cache_folder
+    from gridshift.caches import cache_folder, can_write, temporary_folder
 
     folder = cache_folder()
-    if os.access(nearest_existing(folder), os.W_OK):
+    if can_write(folder):
         return _check("surrogate cache", str(folder))
-    return _check("surrogate cache", f"{folder} can't be written: set GRIDSHIFT_CACHE", "note")
+    detail = f"{folder} can't be written, so {temporary_folder()}; set GRIDSHIFT_CACHE"
+    return _check("surrogate cache", detail, "note")

@@ -5,8 +5,14 @@ from pathlib import Path
 import click
 
 from gridshift.cli.bases import Roster, found_base, surrogate_option
-from gridshift.cli.folders import require_writable
-from gridshift.cli.grids import grid_argument, outage_option, seed_option, spread_option, usable
+from gridshift.cli.folders import require_writable_file
+from gridshift.cli.grids import (
+    drawn_spread_option,
+    grid_argument,
+    outage_option,
+    seed_option,
+    usable,
+)
 from gridshift.cli.group import command
 from gridshift.cli.output import emit, table
 
@@ -50,7 +56,7 @@ NO_FILE = {
 @click.option(
     "--context", default=400, show_default=True, help="Scenarios solved to learn the topology."
 )
-@spread_option
+@drawn_spread_option
 @seed_option
 @surrogate_option
 @click.option(
@@ -67,17 +73,19 @@ def export(
     its metadata names every column, the grid and the outage. It is checked row by row against
     gridshift's own prediction before it is written. Needs `pip install 'gridshift[onnx]'`.
     """
+    from gridshift.adapt.datasets import require_rows
     from gridshift.adapt.methods import METHODS
     from gridshift.grid.readers import read_grid
     from gridshift.learn.onnx_graph import require_onnx
     from gridshift.study.export import export_adapted
 
     require_onnx()
-    require_writable(out.parent)
+    require_writable_file(out)
     chosen = METHODS[method]
     chosen.check_exportable()
     network = read_grid(grid)
     found = usable(network, outage)
+    require_rows(found.network, context, "context scenarios")
     base, _ = found_base(
         chosen, found.network, surrogate, num_context=context, spread=spread, seed=seed
     )

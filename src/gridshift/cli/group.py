@@ -1,5 +1,6 @@
 """What surrounds every command: known problems, warnings, Ctrl-C, examples in the help."""
 
+import io
 import logging
 import re
 import sys
@@ -10,6 +11,8 @@ from pathlib import Path
 
 import click
 
+from gridshift.caches import prepare_font_cache, prepare_kernel_cache
+from gridshift.cli.defects import report_defect
 from gridshift.cli.folders import require_separate
 from gridshift.errors import GridshiftError, GridshiftWarning
 
@@ -90,8 +93,22 @@ class Command(click.Command):
         if self.examples:
             with formatter.section("Examples"):
                 for example in self.examples:
-                    formatter.write_text(example)
+                    formatter.write(pasteable(example, formatter.width, formatter.current_indent))
         super().format_epilog(ctx, formatter)
+
+
+def pasteable(example: str, width: int, indent: int = 0) -> str:
+    """The command in lines of this width; all but the last end in a backslash, as a shell reads.
+
+    An option and its value stay together.
+    """
+    first, *others = example.split(" --")
+    lines, room = [first], width - indent - 2
+    for option in others:
+        if len(lines[-1]) + len(option) + 3 > room:
+            lines.append("   ")
+        lines[-1] += f" --{option}"
+    return " \\\n".join(" " * indent + line for line in lines) + "\n"
 
 
 def command(
@@ -112,18 +129,38 @@ class Group(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
 
+    def main(self, *args, **kwargs):
+        """Run; what the terminal's or the pipe's encoding lacks becomes a question mark."""
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="replace")
+        return super().main(*args, **kwargs)
+
     def invoke(self, ctx: click.Context):
         try:
             with our_warnings_only():
+                prepare_kernel_cache()
+                prepare_font_cache()
                 return super().invoke(ctx)
         except GridshiftError as problem:
             raise KnownProblem(str(problem)) from problem
         except KeyboardInterrupt:
             raise Interrupted("interrupted") from None
         except MemoryError as problem:
-            raise KnownProblem(f"not enough memory; ask for fewer rows ({problem})") from problem
-        except BrokenPipeError:
+            raise _out_of_memory(problem) from problem
+        except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise
         except OSError as problem:
             place = f"{problem.filename}: " if problem.filename else ""
             raise KnownProblem(f"{place}{problem.strerror or problem}") from problem
+        except Exception as problem:
+            if TORCH_OUT_OF_MEMORY in str(problem):
+                raise _out_of_memory(problem) from problem
+            raise KnownProblem(report_defect(problem)) from problem
+
+
+TORCH_OUT_OF_MEMORY = "DefaultCPUAllocator: can't allocate memory"
+
+
+def _out_of_memory(problem: Exception) -> KnownProblem:
+    return KnownProblem(f"not enough memory ({problem or 'it does not say for what'})")

@@ -4,6 +4,7 @@ import json
 import math
 import os
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,7 +39,9 @@ def plain(value: Any) -> Any:
 def emit(payload: Mapping[str, Any], render: "Callable[[Console], None]", *, as_json: bool) -> None:
     """Print the result on standard output: the payload as JSON, or what `render` draws."""
     if as_json:
-        click.echo(json.dumps(plain(payload), indent=2, allow_nan=False, ensure_ascii=False))
+        ascii_only = "utf" not in (sys.stdout.encoding or "").lower()
+        shown = json.dumps(plain(payload), indent=2, allow_nan=False, ensure_ascii=ascii_only)
+        click.echo(shown)
         return
     from rich.console import Console
 
@@ -92,25 +95,53 @@ def drawn_spread(spread: float) -> str:
     """How the loads of test rows vary, in words: each row draws its own spread."""
     from gridshift.grid.scenarios import NARROWEST
 
-    return f"each row's loads vary by a share drawn from {NARROWEST:g} to {spread:g}"
+    if spread <= NARROWEST:
+        return f"every row's loads vary by up to ±{spread:g}"
+    return (
+        f"each row's loads vary by up to a share of its own, drawn from {NARROWEST:g} to {spread:g}"
+    )
+
+
+def duration(seconds: float) -> str:
+    """'40 seconds', '3 minutes', '2 hours': as exact as an estimate is."""
+    for size, unit in ((3600, "hour"), (60, "minute"), (1, "second")):
+        if seconds >= 1.5 * size or unit == "second":
+            number = max(1, round(seconds / size))
+            return f"{number} {unit}{'s' * (number > 1)}"
+    raise AssertionError
+
+
+class _Lines:
+    """Progress without a terminal: a line at the start, and one a minute for what takes longer."""
+
+    FIRST, EVERY = 20.0, 60.0
+    """Seconds until the first time left is told, and between two."""
+
+    def __init__(self, description: str, total: int, unit: str):
+        self.description, self.total, self.unit = description, total, unit
+        self.began: float | None = None
+
+    def __call__(self, num: int, total: int | None = None) -> None:
+        self.total = total or self.total
+        now = time.monotonic()
+        if self.began is None:
+            click.echo(f"{self.description}: {self.total:,} {self.unit} ...", err=True)
+            self.began, self.first, self.next = now, num, now + self.FIRST
+        elif now >= self.next and self.first < num < self.total:
+            left = (now - self.began) / (num - self.first) * (self.total - num)
+            done = f"{num:,} of {self.total:,} {self.unit}"
+            click.echo(f"{self.description}: {done}, about {duration(left)} left", err=True)
+            self.next = now + self.EVERY
 
 
 @contextmanager
 def progress(description: str, total: int, *, unit: str) -> Iterator[Done]:
-    """A bar with rate and time left on standard error, if that is a terminal; else one line.
+    """A bar with rate and time left on standard error, if that is a terminal; else lines.
 
     It appears with the first call, so that what is found in a cache shows none.
     """
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
-        told = False
-
-        def say_once(num: int, total_now: int | None = None) -> None:
-            nonlocal told
-            if not told:
-                click.echo(f"{description}: {total_now or total:,} {unit} ...", err=True)
-            told = True
-
-        yield say_once
+        yield _Lines(description, total, unit)
         return
     from rich.console import Console
     from rich.progress import (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gridshift.cli.folders import require_writable
+from gridshift.cli.folders import require_writable, require_writable_file
 from gridshift.cli.group import command
 from gridshift.cli.output import emit, progress, table
 
@@ -45,11 +45,12 @@ if TYPE_CHECKING:
     "Transformer and the graph network trained as long as the paper's too.",
 )  # fmt: skip
 @click.option(
-    "--seeds", type=click.IntRange(min=1), help="Root seeds, from 0.  [default: 3; small: 1]"
+    "--seeds", type=click.IntRange(1, 1000), help="Root seeds, from 0.  [default: 3; small: 1]"
 )
 @click.option(
-    "--results", type=click.Path(path_type=Path, file_okay=False), default=Path("paper"),
-    show_default=True, metavar="DIR", help="Folder of measured rows, figures and the HTML page.",
+    "--results", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
+    help="Folder of measured rows, figures and the HTML page.  [default: paper, and rows that it "
+    "lacks from those that come with gridshift]",
 )  # fmt: skip
 @click.option("--stored", is_flag=True, help="Show the rows there are, and measure nothing.")
 @click.option(
@@ -57,8 +58,8 @@ if TYPE_CHECKING:
     help="Markdown page that report writes.  [default: paper.md in the folder]",
 )  # fmt: skip
 def paper(
-    name: str, scale: str, seeds: int | None, results: Path, stored: bool, page: Path | None,
-    as_json: bool,
+    name: str, scale: str, seeds: int | None, results: Path | None, stored: bool,
+    page: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Measure a table or a figure of the paper and set it beside the paper's numbers.
 
@@ -69,12 +70,15 @@ def paper(
     from gridshift_paper.protocol import SCALES
     from gridshift_paper.records import Book
     from gridshift_paper.roster import artefact, artefacts
+    from gridshift_paper.shipped import shipped_rows
 
     chosen = SCALES[scale] if seeds is None else SCALES[scale].with_seeds(seeds)
-    book = Book(results, chosen)
+    shipped = shipped_rows() if results is None else None
+    results = results or Path("paper")
+    book = Book(results, chosen, shipped=shipped)
     about: dict[str, Any] = {"scale": scale, "num_seeds": len(chosen.seeds)}
     if name == "list":
-        _list(artefacts().values(), Book(results, SCALES["full"]), about, as_json)
+        _list(artefacts().values(), Book(results, SCALES["full"], shipped=shipped), about, as_json)
         return
     if name == "claims":
         _claims(list(artefacts().values()), book, about, as_json)
@@ -149,7 +153,7 @@ def _report(
 
     page, site = page or results / "paper.md", results / "report.html"
     require_writable(results)
-    require_writable(page.parent)
+    require_writable_file(page)
     write_pages(book, known, page=page, site=site)
     listed = [{"name": a.name, "kind": a.kind, "paper": a.paper, "title": a.title} for a in known]
     payload = about | {"artefacts": listed, "page": page, "site": site}

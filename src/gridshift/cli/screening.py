@@ -17,7 +17,7 @@ from gridshift.cli.assuring import (
 )
 from gridshift.cli.bases import AUTO, Roster, found_base, surrogate_option
 from gridshift.cli.folders import require_writable
-from gridshift.cli.grids import grid_argument, seed_option, spread_option, usable
+from gridshift.cli.grids import drawn_spread_option, grid_argument, seed_option, usable
 from gridshift.cli.group import command
 from gridshift.cli.output import drawn_spread, emit, progress, table, text
 
@@ -129,12 +129,14 @@ COLUMNS = {
 @click.option(
     "--holdout", default=100, show_default=True, help="Scenarios solved to check each topology."
 )
-@spread_option
+@drawn_spread_option
 @seed_option
 @click.option("--v-min", type=float, help="Lower voltage limit of every bus, p.u.")
 @click.option("--v-max", type=float, help="Upper voltage limit of every bus, p.u.")
 @click.option("--rating", type=float, help="Rating where the grid gives none, MVA at 1 p.u.")
-@click.option("--workers", type=int, help="Outages studied at once.  [default: all cores]")
+@click.option(
+    "--workers", type=click.IntRange(1, 1024), help="Outages studied at once.  [default: all cores]"
+)
 @click.option(
     "--top",
     type=click.IntRange(min=1),
@@ -165,6 +167,7 @@ def screen(
     """
     from gridshift.grid.readers import read_grid
     from gridshift.study.screening import ScreenConfig
+    from gridshift.study.sweep import require_possible
 
     config = ScreenConfig(
         grid=grid, contingencies=contingencies, method=method, num_scenarios=scenarios,
@@ -175,6 +178,7 @@ def screen(
     network = usable(read_grid(grid), "").network
     folder = Path("results") / network.name if out is None else out
     require_writable(folder)
+    require_possible(network, config)
     more: dict[str, Any] = {}
     if method == AUTO:
         more["choice"] = _choice(config, network, surrogate, target_mae)

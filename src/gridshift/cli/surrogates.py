@@ -27,7 +27,13 @@ from gridshift.cli.bases import (
     surrogate_option,
 )
 from gridshift.cli.folders import require_writable
-from gridshift.cli.grids import grid_argument, outage_option, seed_option, spread_option, usable
+from gridshift.cli.grids import (
+    drawn_spread_option,
+    grid_argument,
+    outage_option,
+    seed_option,
+    usable,
+)
 from gridshift.cli.group import command
 from gridshift.cli.output import drawn_spread, emit, progress, table
 
@@ -65,7 +71,7 @@ from gridshift.cli.output import drawn_spread, emit, progress, table
 )  # fmt: skip
 @click.option("--steps", type=int, help="Gradient steps.  [default: 20,000]")
 @click.option("--rows", type=int, help="Training scenarios.  [default: by size of the grid]")
-@spread_option
+@drawn_spread_option
 @seed_option
 @click.option(
     "--out", required=True, type=click.Path(path_type=Path), metavar="DIR",
@@ -79,6 +85,8 @@ def train(
 
     By default it is the one that the other commands train at first use.
     """
+    from gridshift.adapt.datasets import require_rows
+    from gridshift.adapt.surrogate import default_num_rows
     from gridshift.adapt.surrogate import train as train_surrogate
     from gridshift.adapt.surrogate_config import (
         PAPER_SURROGATE,
@@ -98,6 +106,7 @@ def train(
     training = config.training
     require_writable(out)
     network = usable(read_grid(grid), "").network
+    require_rows(network, default_num_rows(network) if rows is None else rows, "training scenarios")
     began = time.perf_counter()
     with progress("training", training.num_steps, unit="steps") as done:
         done(0)
@@ -129,7 +138,7 @@ def train(
         "num_context": "solved cases that the method was given, for `mae` and `certified`",
         "num_solves": "solves that this took, failed ones included",
         "num_test": "fresh rows that the errors are means over; each draws its spread from 0.05 to "
-        "--spread",
+        "--spread, or has that if it is smaller",
         "test_status": "number of test scenarios per status of their exact solve",
         "mae": "mean absolute errors: `overall` (all outputs, p.u. and rad), `p_slack`, `q_gen`, "
         "`v` (p.u.), `theta` (rad), `theta_deg`",
@@ -165,7 +174,7 @@ def train(
     "--test", type=click.IntRange(min=1), default=1000, show_default=True,
     help="Fresh scenarios to measure on.",
 )  # fmt: skip
-@spread_option
+@drawn_spread_option
 @seed_option
 @surrogate_option
 @certify_option
@@ -183,8 +192,10 @@ def adapt(
     gridshift in the user's cache), or taken from --surrogate. With --certify every row returned is
     within the tolerance or marked. With --method auto the choice is for as many rows as --test.
     """
+    from gridshift.adapt.datasets import require_rows
     from gridshift.adapt.methods import METHODS
     from gridshift.errors import GridshiftWarning
+    from gridshift.grid.equations import require_reachable
     from gridshift.grid.readers import read_grid
     from gridshift.study.assurance import assure, check_calibration
     from gridshift.study.compare import measure_exact
@@ -193,6 +204,10 @@ def adapt(
     check_request(method, target_mae, certify)
     network = read_grid(grid)
     left = usable(network, outage).network
+    if certify is not None:
+        require_reachable(left, certify)
+    for what, number in (("context", context), ("test", test)):
+        require_rows(left, number, f"{what} scenarios")
     rows_ = {"spread": spread, "seed": seed}
     more: dict[str, Any] = {}
     if method == AUTO:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from gridshift.cli.bases import Roster
-from gridshift.cli.folders import require_writable
+from gridshift.cli.folders import require_writable, require_writable_file
 from gridshift.cli.grids import seed_option
 from gridshift.cli.group import command
 from gridshift.cli.output import emit, progress, table
@@ -146,6 +146,8 @@ def adapt_table(
     from gridshift.study.tables import read_table
 
     require_writable(out)
+    if onnx is not None:
+        require_writable_file(onnx)
     base, rows = TableModel.load(model), read_table(context)
     began = time.perf_counter()
     adapted = base.adapted(rows, source=str(context), moments=moments)
@@ -209,7 +211,7 @@ def predict_table(model: Path, cases: Path, keep: str | None, out: Path, as_json
     from gridshift.study.tables import check_kind, read_table, write_predictions
 
     check_kind(out)
-    require_writable(out.parent)
+    require_writable_file(out)
     found, rows = TableModel.load(model), read_table(cases)
     found.predict(rows.slice(0, 1), source=str(cases))  # what the first call loads isn't timed
     began = time.perf_counter()

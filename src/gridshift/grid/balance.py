@@ -15,13 +15,13 @@ import numpy as np
 from gridshift.arrays import Bool, Complex, Int, Real
 from gridshift.errors import GridshiftError
 from gridshift.grid.engine import ACCELERATE_FROM, CHORD_STEPS, RETAINED, Engine, Topology
+from gridshift.grid.equations import require_reachable
 from gridshift.grid.kernels.certify import chord_from
 from gridshift.grid.network import Network
 from gridshift.grid.powerflow import (
     RowStatus,
     all_demands,
     all_islanded,
-    check_tolerance,
     solve,
     topology_of,
 )
@@ -170,10 +170,10 @@ def repair(
 
     Raises:
         ScenarioError: loads whose shape doesn't fit the network.
-        GridshiftError: a tolerance that isn't positive, a share outside 0 to 1, or another number
-            of states than of loads.
+        GridshiftError: a tolerance that isn't positive or that no row reaches, a share outside 0
+            to 1, or another number of states than of loads.
     """
-    check_tolerance(tol)
+    require_reachable(network, tol)
     if not 0 <= worst <= 1:
         raise GridshiftError(f"share of rows {worst}; give a number from 0 to 1")
     unit = network.tolerance_base

@@ -18,6 +18,7 @@ from gridshift.grid.kernels.graph import unreachable
 from gridshift.grid.network import BusKind, Network
 from gridshift.grid.pivoting import pivoting_newton
 from gridshift.grid.scenarios import Injections, nominal_loads
+from gridshift.memory import require_memory
 
 SMALLEST_TOLERANCE = 1e-13
 """Sums of some ten powers in double precision are good to 1e-15 of the largest."""
@@ -116,10 +117,12 @@ def solve(
     Raises:
         GridshiftError: a setting that means nothing, or a GPU that isn't there.
         ScenarioError: arrays whose shape does not fit the network.
+        MemoryNeededError: the results don't fit into memory.
     """
     load_p, load_q = all_demands(network, injections)
     _check_settings(tol, max_iterations, threads, device)
     max_iterations, threads = int(max_iterations), int(threads)  # numpy's small ones overflow
+    _require_room(network, len(load_p), powers=powers, loading=loading)
     islanded = all_islanded(network, len(load_p))
     if islanded is not None:
         return islanded
@@ -165,6 +168,13 @@ def _check_settings(tol: float, max_iterations: int, threads: int, device: str) 
         raise GridshiftError(f"no device {device!r}; choose one of {', '.join(get_args(Device))}")
     if device == "gpu":
         _require_gpu()
+
+
+def _require_room(network: Network, num_rows: int, *, powers: bool, loading: bool) -> None:
+    values = 2 * network.num_buses + 6 + network.num_branches * (4 * powers + loading)
+    require_memory(
+        8 * values * num_rows, f"results of {num_rows:,} rows of {network.name}", count=num_rows
+    )
 
 
 def _require_gpu() -> None:

@@ -1,19 +1,23 @@
 """Load scenarios: what is drawn, from which named random stream, and the arrays that come out."""
 
 import hashlib
-from dataclasses import dataclass
-from typing import Literal, get_args
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from gridshift.arguments import expect, number, whole_number
-from gridshift.arrays import Complex, Real
+from gridshift.arrays import Complex, Int, Real
 from gridshift.errors import ScenarioError
 from gridshift.grid.network import Network
+from gridshift.memory import require_memory
 
 Spread = Literal["fixed", "drawn", "mixed"]
 NARROWEST = 0.05
 """Lower end of a drawn spread (paper, section IV)."""
+KEPT_BYTES = 1 << 28
+"""Scenarios that are kept, not drawn anew for every use; drawing takes a third of solving."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +41,10 @@ class Injections:
     def rows(self, which: slice | np.ndarray) -> "Injections":
         """The chosen scenarios."""
         return Injections(load_p=self.load_p[which], load_q=self.load_q[which])
+
+    def of_loads(self, which: Int | slice) -> "Injections":
+        """The same scenarios for these loads alone."""
+        return Injections(load_p=self.load_p[:, which], load_q=self.load_q[:, which])
 
 
 def stream(
@@ -81,15 +89,98 @@ def sample_loads(
 ) -> Injections:
     """Demands with independent uniform factors 1 + U[-s, s] on every p and every q.
 
-    The spread s of a row is `spread` ('fixed'), uniform in [0.05, spread] ('drawn'), or the
+    The spread s of a row is `spread` ('fixed'), uniform in [0.05, spread] ('drawn';
+    `spread` itself where that is below 0.05), or the
     first for the first half of the rows and the second for the others, shuffled ('mixed'):
     test rows of the paper are drawn, training and context rows are mixed (section IV).
 
     Raises:
         ScenarioError: a spread that is negative or not finite, fewer than one row, or a `rng` that
             is no generator.
+        MemoryNeededError: more rows than fit into memory.
     """
     expect(rng, np.random.Generator, "rng", ScenarioError)
+    _check_drawing(num_rows, spread, regime)
+    drawn = 8 * (4 * network.num_loads + 4) * num_rows
+    require_memory(drawn, f"{num_rows:,} scenarios of {network.name}", count=num_rows)
+    width = _widths(rng, num_rows, spread, regime)
+    power = network.load_power
+    return Injections(
+        load_p=power.real * _factors(rng, width, network.num_loads),
+        load_q=power.imag * _factors(rng, width, network.num_loads),
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Scenarios:
+    """What `sample_loads` would draw, drawn when rows are asked for: any number of them fits."""
+
+    network: Network
+    widths: Real
+    """(R,) spread of each row."""
+    state: Mapping[str, Any]
+    """Of the random stream before the first load's factors."""
+    kept: Int | slice = slice(None)
+    """Loads that are handed out."""
+
+    @property
+    def num_rows(self) -> int:
+        return len(self.widths)
+
+    def rows(self, which: slice) -> Injections:
+        """The chosen scenarios, a run of rows without gaps."""
+        first, last, step = which.indices(self.num_rows)
+        assert step == 1
+        width, num_loads = self.widths[first:last], self.network.num_loads
+        power = self.network.load_power
+
+        def factors(behind: int) -> Real:
+            """Each factor takes one number of the stream."""
+            bits = np.random.PCG64()
+            bits.state = self.state  # pyright: ignore[reportAttributeAccessIssue]
+            bits.advance((behind + first) * num_loads)
+            return _factors(np.random.Generator(bits), width, num_loads)
+
+        drawn = Injections(
+            load_p=power.real * factors(0), load_q=power.imag * factors(self.num_rows)
+        )
+        return drawn.of_loads(self.kept)
+
+    def of_loads(self, which: Int) -> "Scenarios":
+        """The same rows for these loads alone."""
+        assert isinstance(self.kept, slice)
+        return replace(self, kept=which)
+
+
+def scenarios(
+    network: Network,
+    rng: np.random.Generator,
+    num_rows: int,
+    *,
+    spread: float = 0.2,
+    regime: Spread = "mixed",
+) -> Scenarios | Injections:
+    """The rows of `sample_loads`, to be taken in blocks; kept if they are few.
+
+    Args:
+        network: the topology.
+        rng: of `stream`.
+        num_rows: scenarios.
+        spread: as in `sample_loads`.
+        regime: as in `sample_loads`.
+
+    Raises:
+        ScenarioError, MemoryNeededError: as in `sample_loads`.
+    """
+    if 16 * network.num_loads * num_rows <= KEPT_BYTES:
+        return sample_loads(network, rng, num_rows, spread=spread, regime=regime)
+    _check_drawing(num_rows, spread, regime)
+    require_memory(32 * num_rows, f"{num_rows:,} scenarios of {network.name}", count=num_rows)
+    widths = _widths(rng, num_rows, spread, regime)
+    return Scenarios(network=network, widths=widths, state=rng.bit_generator.state)
+
+
+def _check_drawing(num_rows: int, spread: float, regime: str) -> None:
     if number(spread, "spread", ScenarioError, example=0.2) < 0:
         raise ScenarioError(
             f"spread {spread} must be a finite number of at least 0, for instance 0.2"
@@ -97,16 +188,19 @@ def sample_loads(
     whole_number(num_rows, "the number of scenarios", ScenarioError)
     if regime not in get_args(Spread):
         raise ScenarioError(f"no spread {regime!r}; choose one of {', '.join(get_args(Spread))}")
-    width = np.full(num_rows, float(spread))
+
+
+def _widths(rng: np.random.Generator, num_rows: int, spread: float, regime: str) -> Real:
+    """(R,) spread of each row."""
     drawn = rng.uniform(min(NARROWEST, spread), spread, num_rows)
     if regime == "drawn":
-        width = drawn
-    elif regime == "mixed":
+        return drawn
+    if regime == "mixed":
         half = rng.permutation(num_rows) < num_rows - num_rows // 2
-        width = np.where(half, width, drawn)
-    shape = (num_rows, network.num_loads)
-    factor_p = 1 + width[:, None] * rng.uniform(-1, 1, shape)
-    factor_q = 1 + width[:, None] * rng.uniform(-1, 1, shape)
-    return Injections(
-        load_p=network.load_power.real * factor_p, load_q=network.load_power.imag * factor_q
-    )
+        return np.where(half, float(spread), drawn)
+    return np.full(num_rows, float(spread))
+
+
+def _factors(rng: np.random.Generator, width: Real, num_loads: int) -> Real:
+    """(R, L)"""
+    return 1 + width[:, None] * rng.uniform(-1, 1, (len(width), num_loads))

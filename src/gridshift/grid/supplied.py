@@ -6,7 +6,6 @@ import numpy as np
 
 from gridshift.arrays import Int, Real
 from gridshift.grid.network import Network
-from gridshift.grid.scenarios import Injections
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -20,12 +19,6 @@ class SuppliedPart:
     """Rows of its buses in the whole, as `loads` and `branches` are of those."""
     loads: Int
     branches: Int
-
-    def scenarios(self, injections: Injections) -> Injections:
-        """The demands of the part's loads."""
-        return Injections(
-            load_p=injections.load_p[:, self.loads], load_q=injections.load_q[:, self.loads]
-        )
 
     def bus_values(self, values: Real) -> Real:
         """(B,) values of the part's buses in the whole's order, NaN where there is no supply."""

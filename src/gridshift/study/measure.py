@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gridshift.adapt.base import Base
-from gridshift.adapt.datasets import generate
+from gridshift.adapt.datasets import generate, require_rows
 from gridshift.adapt.methods import Context, Method, Predictor
 from gridshift.arrays import Real
 from gridshift.grid.contingency import outage_text
@@ -144,7 +144,12 @@ def draw_context(
 def draw(
     network: Network, role: str, num_rows: int, *, spread: float, regime: Spread, seed: int
 ) -> Injections:
-    """Scenarios of a topology's own stream for this role."""
+    """Scenarios of a topology's own stream for this role, to be solved and packed.
+
+    Raises:
+        MemoryNeededError: they don't fit into memory.
+    """
+    require_rows(network, num_rows, f"{role} scenarios")
     rng = stream(network.name, role, outage=outage_text(network.outaged), seed=seed)
     return sample_loads(network, rng, num_rows, spread=spread, regime=regime)
 

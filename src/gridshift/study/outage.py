@@ -14,7 +14,7 @@ from gridshift.grid.contingency import Assessment, Outage, assess, outage_text
 from gridshift.grid.equations import worst_mismatch
 from gridshift.grid.network import Network
 from gridshift.grid.powerflow import RowStatus, nominal, solve
-from gridshift.grid.scenarios import Injections, sample_loads, stream
+from gridshift.grid.scenarios import Injections, Scenarios, sample_loads, stream
 from gridshift.grid.supplied import SuppliedPart, supplied_part
 from gridshift.study.metrics import mean_absolute_errors, summarise
 from gridshift.study.risk import (
@@ -50,7 +50,7 @@ class Setting:
     """The intact grid."""
     voltage: Complex
     """(B,) its nominal solution."""
-    loads: Injections
+    loads: Injections | Scenarios
     """The scenarios, the same for every outage, so that outages differ by what they do alone."""
     method: "Method | None" = None
     """None solves every scenario exactly."""
@@ -116,7 +116,7 @@ def _cut_off(setting: Setting, found: Assessment, clock: "Clock") -> dict[str, A
         return row | _without_solution(setting, found.outage, found.network, clock)
     part = supplied_part(found.network)
     rest = replace(
-        setting, voltage=setting.voltage[part.buses], loads=part.scenarios(setting.loads)
+        setting, voltage=setting.voltage[part.buses], loads=setting.loads.of_loads(part.loads)
     )
     status = RowStatus(int(nominal(part.network).status[0]))
     if status != RowStatus.SOLVED:
@@ -137,7 +137,7 @@ def _without_solution(
     """No nominal solution: some scenarios may still have one; the others lose all demand."""
     loads = setting.drawn("holdout", outage_text(outage), setting.config.num_holdout)
     with clock("holdout"):
-        solution = solve(network, loads if part is None else part.scenarios(loads))
+        solution = solve(network, loads if part is None else loads.of_loads(part.loads))
     unsolved = float(1 - solution.solved.mean())
     demand = float(setting.network.bus_demand.sum() * setting.network.base_mva)
     return {

@@ -26,10 +26,12 @@ from gridshift.grid.contingency import (
     outage_text,
     select_outages,
 )
+from gridshift.grid.equations import require_reachable
 from gridshift.grid.network import Network
 from gridshift.grid.powerflow import solve
 from gridshift.grid.readers import read_grid
-from gridshift.grid.scenarios import sample_loads, stream
+from gridshift.grid.scenarios import scenarios, stream
+from gridshift.memory import require_memory
 from gridshift.study.ledger import ledger, training_seconds
 from gridshift.study.outage import EXACT, Setting, screen_outage
 from gridshift.study.provenance import Threads, about_this_run
@@ -78,13 +80,16 @@ def screen(
         NotConvergedError: the intact grid itself has no nominal solution.
         SurrogateMismatchError: the surrogate is of another grid or does not suit the method.
         StorageError: the folder cannot be written.
+        MemoryNeededError: more scenarios than fit into memory; they are taken in blocks, and only
+            a few numbers of each are kept.
     """
     began = time.perf_counter()
     network = read_grid(config.grid) if network is None else network
     store = None if folder is None else Store(folder)
     method = _method(config)
     outages, cut_off = _outages(network, config)
-    loads = sample_loads(
+    require_possible(network, config)
+    loads = scenarios(
         network,
         stream(network.name, "scenarios", seed=config.seed),
         config.num_scenarios,
@@ -146,6 +151,26 @@ def rank(rows: Sequence[OutageRow]) -> list[OutageRow]:
         return -row.severity, -float(np.nan_to_num(row.shift)), labels
 
     return sorted(rows, key=order)
+
+
+def require_possible(network: Network, config: ScreenConfig) -> None:
+    """Pass if the numbers asked for suit this grid and this machine, before anything is trained.
+
+    Raises:
+        GridshiftError: a tolerance that double precision doesn't reach.
+        MemoryNeededError: contexts and hold-outs of all workers, or what is kept of the scenarios,
+            don't fit.
+    """
+    from gridshift.adapt.datasets import require_rows
+
+    if config.certify is not None:
+        require_reachable(network, config.certify)
+    workers = config.num_workers
+    for what, number in (("context", config.num_context), ("hold-out", config.num_holdout)):
+        require_rows(network, number, f"{what} scenarios", times=workers)
+    number = config.num_scenarios
+    kept = 8 + (16 * workers if config.method == EXACT else 0)  # spread; mismatch, and its copy
+    require_memory(kept * number, f"{number:,} scenarios on {workers} workers", count=number)
 
 
 def _method(config: ScreenConfig) -> "Method | None":

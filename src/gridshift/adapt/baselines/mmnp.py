@@ -123,7 +123,7 @@ def start_mmnp(
         rows = solved_rows(topologies, config, num_rows=num_rows)
         began = time.perf_counter()
         untrained = _untrained(named, rows, root, config)
-        checkpoint = cache_path("mmnp", root, plain).with_suffix(".checkpoint")
+        checkpoint = cache_path("mmnp", root, plain, suffix=".checkpoint")
         _train(untrained, rows, progress, checkpoint)
         record = rows.record() | {"train_s": time.perf_counter() - began}
         fresh = validation_rows(network.root, config)

@@ -10,6 +10,7 @@ Each function has its textbook twin in `tests/reference`.
 
 import numba
 
+from gridshift.grid.kernels import CACHED
 from gridshift.grid.kernels.lanes import (
     coefficient,
     convert,
@@ -23,7 +24,7 @@ from gridshift.grid.kernels.lanes import (
     width,
 )
 
-compiled = numba.njit(nogil=True, cache=True, error_model="numpy")
+compiled = numba.njit(nogil=True, cache=CACHED, error_model="numpy")
 
 
 @compiled

@@ -10,6 +10,7 @@ from typing import ClassVar
 from torch import Tensor, nn
 
 from gridshift.errors import GridshiftError
+from gridshift.memory import require_memory
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +30,16 @@ class MlpConfig:
             )
 
     def build(self, num_inputs: int, num_outputs: int) -> "Mlp":
-        """A network with PyTorch's default random weights."""
+        """A network with PyTorch's default random weights.
+
+        Raises:
+            MemoryNeededError: it doesn't fit into memory.
+        """
+        inner = (self.num_layers - 1) * (self.hidden + 1) * self.hidden
+        weights = inner + (num_inputs + 1) * self.hidden + (self.hidden + 1) * num_outputs
+        # float32: themselves, the copy that is trained, gradients, and two moments of AdamW
+        what = f"{self.num_layers} hidden layers of {self.hidden:,} units"
+        require_memory(4 * 5 * weights, what)
         return Mlp(num_inputs, num_outputs, self)
 
 
