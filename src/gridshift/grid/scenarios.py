@@ -42,7 +42,7 @@ class Injections:
         """The chosen scenarios."""
         return Injections(load_p=self.load_p[which], load_q=self.load_q[which])
 
-    def of_loads(self, which: Int | slice) -> "Injections":
+    def of_loads(self, which: Int) -> "Injections":
         """The same scenarios for these loads alone."""
         return Injections(load_p=self.load_p[:, which], load_q=self.load_q[:, which])
 
@@ -120,8 +120,8 @@ class Scenarios:
     """(R,) spread of each row."""
     state: Mapping[str, Any]
     """Of the random stream before the first load's factors."""
-    kept: Int | slice = slice(None)
-    """Loads that are handed out."""
+    kept: Int | None = None
+    """Loads that are handed out, None for all."""
 
     @property
     def num_rows(self) -> int:
@@ -144,11 +144,11 @@ class Scenarios:
         drawn = Injections(
             load_p=power.real * factors(0), load_q=power.imag * factors(self.num_rows)
         )
-        return drawn.of_loads(self.kept)
+        return drawn if self.kept is None else drawn.of_loads(self.kept)
 
     def of_loads(self, which: Int) -> "Scenarios":
         """The same rows for these loads alone."""
-        assert isinstance(self.kept, slice)
+        assert self.kept is None
         return replace(self, kept=which)
 
 
