@@ -33,6 +33,8 @@ def network_from_pandapower(net, *, name: str, origin: str, source: str = "") ->
     problems = _no_impedance(grid) + _not_finite(grid)
     if problems:
         raise GridFileError(source, problems)
+    for note in grid.notes:
+        warnings.warn(f"{name}: {note}", GridshiftWarning, stacklevel=3)
     _warn_of_lost_load(grid, name)
     labels, is_open = _bus_labels(grid)
     keep = np.flatnonzero(~is_open)
@@ -103,7 +105,8 @@ def _switchable(labels: list[str]) -> list[str]:
 def _no_impedance(grid: Assembled) -> list[str]:
     none = grid.branch_on & ~grid.branch_y.any(axis=1)
     names = dict.fromkeys(np.array(branch_labels(grid), object)[none])
-    return [f"{label} has no impedance; join its buses with a bus-bus switch" for label in names]
+    advice = "join its buses with a bus-bus switch"
+    return [f"{label} has no impedance; {advice}" for label in names]
 
 
 def _not_finite(grid: Assembled) -> list[str]:
