@@ -53,7 +53,7 @@ Progress = Callable[[int, int, OutageRow], None]
 def screen(
     config: ScreenConfig,
     *,
-    network: Network | None = None,
+    network: "Network | Any" = None,
     surrogate: "Base | None" = None,
     folder: str | Path | None = None,
     progress: Progress | None = None,
@@ -65,7 +65,7 @@ def screen(
 
     Args:
         config: what to study.
-        network: the grid, if it is read already.
+        network: the grid, if it is in memory: a `Network`, or a pandapower network.
         surrogate: trained on the intact grid; by default one is trained, unless the method is
             'newton'.
         folder: where finished rows, table, summary and report go; a second call resumes there.
@@ -79,7 +79,7 @@ def screen(
         StorageError: the folder cannot be written.
     """
     began = time.perf_counter()
-    network = read_grid(config.grid) if network is None else network
+    network = read_grid(config.grid if network is None else network)
     store = None if folder is None else Store(folder)
     method = _method(config)
     outages, cut_off = _outages(network, config)

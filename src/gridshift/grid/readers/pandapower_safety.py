@@ -50,7 +50,7 @@ def safe_content(text: str) -> tuple[dict[str, Any], list[str]]:
         return {}, [_not_allowed(content)]
     tables = content.get("_object") if signed else content
     # Before pandapower 2 a network was an object of tables, each an object of columns.
-    if not isinstance(tables, dict) or not (signed or isinstance(tables.get("bus"), dict)):
+    if not isinstance(tables, dict) or not (signed or _is_table(tables.get("bus"))):
         return {}, [NO_NETWORK]
     problems = []
     for name, part in tables.items():
@@ -66,6 +66,12 @@ def safe_content(text: str) -> tuple[dict[str, Any], list[str]]:
 
 _OLD = ("parameters",)
 """Where networks before pandapower 2 have their base power, frequency and version."""
+
+
+def _is_table(part: object) -> bool:
+    if not isinstance(part, dict):
+        return False
+    return "_module" not in part or bool(_TABLES.fullmatch(f"{part['_module']}.{part.get('_class')}"))
 
 
 def _parsed(text: str) -> tuple[Any, str]:
