@@ -14,7 +14,11 @@ from gridshift.grid.readers.pandapower_checks import (
     problems_of,
     voltage_dependence,
 )
-from gridshift.grid.readers.pandapower_options import followed_options, option_problems
+from gridshift.grid.readers.pandapower_options import (
+    followed_options,
+    option_notes,
+    option_problems,
+)
 from gridshift.grid.readers.pandapower_refusals import why_refused
 from gridshift.grid.readers.pandapower_source import (
     PANDAPOWER_ERRORS,
@@ -119,7 +123,7 @@ def _checked(net, source: str) -> tuple[Any, list[str]]:
         problems += line_temperatures(part, options)
     if problems:
         raise GridFileError(source, problems)
-    return part, [*idle_taps(part), *gaining_dclines(part)]
+    return part, [*option_notes(options), *idle_taps(part), *gaining_dclines(part)]
 
 
 def _arrays(net, num_gens: int, ppc: dict, ppci: dict) -> Assembled:

@@ -21,7 +21,6 @@ ONLY: dict[str, tuple[Any, ...]] = {
     "tdpf": (False, None),
     "enforce_q_lims": (False, None),
     "enforce_p_lims": (False, None),
-    "run_control": (False, None),
     "trafo_loading": ("current",),
     "mode": ("pf",),
     "ac": (True,),
@@ -32,7 +31,7 @@ OF_THE_SOLVER = frozenset(
     {"algorithm", "init", "init_vm_pu", "init_va_degree", "init_results", "max_iteration",
      "tolerance_mva", "numba", "lightsim2grid", "use_umfpack", "permc_spec", "recycle",
      "only_v_results", "v_debug", "check_connectivity", "copy_constraints_to_ppc",
-     "delta", "delta_q", "tdpf_delay_s", "tdpf_update_r_theta"}
+     "run_control", "delta", "delta_q", "tdpf_delay_s", "tdpf_update_r_theta"}
 )  # fmt: skip
 """Of pandapower's own solver, or of something that `ONLY` leaves out; no influence on a solution."""
 
@@ -58,6 +57,15 @@ def option_problems(options: object) -> Iterator[str]:
         elif not _is_one_of(value, ONLY[name]):
             asked = name if value is True else f"{name}={value!r}"
             yield f"user_pf_options asks for {asked}, which is not supported"
+
+
+def option_notes(options: Mapping[str, Any]) -> Iterator[str]:
+    """Sentences on options that people may take for something else, as in pandapower."""
+    if options.get("run_control"):
+        yield (
+            "user_pf_options asks for run_control, but controllers are not run, as by runpp(net); "
+            "run them in pandapower and store what they set"
+        )
 
 
 def followed_options(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -28,6 +28,9 @@ def look_up(part) -> Iterator[str]:
     """
     import pandas as pd
 
+    for _, suffix, table in _tap_changers(part):
+        if f"tap{suffix}_neutral" not in table:
+            table[f"tap{suffix}_neutral"] = np.nan  # without the column pandapower breaks off
     steps: list[Any] = []
     for kind in SIDES:
         transformers = part[kind]
@@ -176,8 +179,7 @@ def idle_taps(part) -> Iterator[str]:
         stepping = (_steps(table, f"{name}_step_percent") != 0) | (
             _steps(table, f"{name}_step_degree") != 0
         )
-        known = np.ones(len(table), bool) if f"{name}_neutral" not in table else (
-            table[f"{name}_neutral"].notna().to_numpy())  # fmt: skip
+        known = table[f"{name}_neutral"].notna().to_numpy()
         types = _text(table, f"{name}_changer_type")
         effective = np.isin(types, EFFECTIVE)
         tabulated = np.zeros(len(table), bool)
