@@ -235,9 +235,8 @@ def _as_switches(column) -> tuple[Bool, Bool, str]:
 
 
 def _as_texts(column) -> tuple[Any, Bool, str]:
-    texts = np.array([item if isinstance(item, str) else None for item in column], object)
-    odd = np.array([not (isinstance(item, str) or _is_nothing(item)) for item in column], bool)
-    return texts, odd, "a text"
+    texts = [None if _is_nothing(item) else str(item) for item in column]
+    return np.array(texts, object), np.zeros(len(texts), bool), "a text"
 
 
 _FORMS = {

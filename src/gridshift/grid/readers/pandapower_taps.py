@@ -31,6 +31,8 @@ def look_up(part) -> Iterator[str]:
     for _, suffix, table in _tap_changers(part):
         if f"tap{suffix}_neutral" not in table:
             table[f"tap{suffix}_neutral"] = np.nan  # without the column pandapower breaks off
+    if "tap_side" not in part.trafo3w:
+        part.trafo3w["tap_side"] = None
     steps: list[Any] = []
     for kind in SIDES:
         transformers = part[kind]
