@@ -102,6 +102,7 @@ def test_a_file_before_pandapower_2_is_in_kilowatts_and_without_signatures(tmp_p
                       type=[None] * 2),
         "sgen": table(bus=[2], p_kw=[-300.0], q_kvar=[20.0], scaling=[1.0], in_service=[True],
                       name=[None], sn_kva=[None], type=[None]),
+        "gen": table(bus=[], p_kw=[], vm_pu=[], scaling=[], in_service=[], sn_kva=[]),
         "line": table(from_bus=[0, 1], to_bus=[1, 2], length_km=[2.0, 3.0], r_ohm_per_km=[0.2] * 2,
                       x_ohm_per_km=[0.12] * 2, c_nf_per_km=[250.0] * 2, imax_ka=[0.3] * 2,
                       df=[1.0] * 2, parallel=[1, 1], in_service=[True] * 2, name=[None] * 2,
@@ -264,7 +265,9 @@ def test_what_a_hostile_file_names_would_run_if_pandapower_read_it(tmp_path, ord
     content = copy.deepcopy(ordinary)
     content["_object"]["x"] = EVIL
     written(tmp_path, content)
-    code = "import sys; sys.path.insert(0, '.'); import pandapower; pandapower.from_json('net.json')"
+    code = (
+        "import sys; sys.path.insert(0, '.'); import pandapower; pandapower.from_json('net.json')"
+    )
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, check=False)
     assert (tmp_path / "ran").exists()
 

@@ -1,4 +1,4 @@
-"""Options stored in a network are followed as runpp follows them, or refused; networks in memory."""
+"""Stored options are followed as runpp follows them, or refused; networks in memory are read."""
 
 import copy
 import warnings
@@ -133,7 +133,8 @@ def test_an_option_that_cannot_be_followed_is_refused(option, value, expected):
 def test_options_of_the_solver_and_those_with_pandapowers_defaults_change_nothing():
     net = ring()
     digest = read_grid(net).digest
-    net.user_pf_options = {"init": "results", "algorithm": "bfsw", "max_iteration": 3, "numba": True,
+    net.user_pf_options = {"init": "results", "algorithm": "bfsw", "max_iteration": 3,
+                           "numba": True,
                            "tolerance_mva": 1.0, "lightsim2grid": False, "distributed_slack": False,
                            "trafo_loading": "current", "recycle": None, "check_connectivity": False,
                            "init_vm_pu": [1.0] * 4}  # fmt: skip

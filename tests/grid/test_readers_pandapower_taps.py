@@ -52,7 +52,7 @@ def test_a_ratio_tap_is_the_quadratic_equations_answer():
         ({"tap_side": "HV"}, "tap_side is 'HV', not hv or lv"),
         ({"tap_side": "mv"}, "tap_side is 'mv'"),
         ({"tap_side": None}, "tap_side is None"),
-        ({"tap_step_percent": np.nan}, "tap_step_percent and tap_step_degree are 0 or missing"),
+        ({"tap_step_percent": np.nan}, "tap_step_percent is 0 or missing"),
         ({"tap_neutral": np.nan}, "tap_neutral is missing"),
     ],
 )
@@ -90,8 +90,9 @@ def tabulated(steps, *, position, number=0, winding=("",)):
 
     net = tapped() if winding == ("",) else three_windings()
     table = net.trafo if winding == ("",) else net.trafo3w
-    rows = {"id_characteristic": number, "step": steps, "voltage_ratio": [1 + 0.015 * s for s in steps],
-            "angle_deg": [0.1 * s for s in steps]}  # fmt: skip
+    rows = {"id_characteristic": number, "step": steps}
+    rows["voltage_ratio"] = [1 + 0.015 * s for s in steps]
+    rows["angle_deg"] = [0.1 * s for s in steps]
     for side in winding:
         rows[f"vk_{side}percent"] = [11.0 + 0.1 * s for s in steps]
         rows[f"vkr_{side}percent"] = [0.4 + 0.01 * s for s in steps]
@@ -110,7 +111,9 @@ def test_a_step_of_a_table_is_pandapowers(position, winding):
     assert np.abs(solved(net) - pandapowers_voltages(net)).max() < TOLERANCE
 
 
-@pytest.mark.parametrize(("winding", "label"), [(("",), "trafo"), (("hv_", "mv_", "lv_"), "trafo3w")])
+@pytest.mark.parametrize(
+    ("winding", "label"), [(("",), "trafo"), (("hv_", "mv_", "lv_"), "trafo3w")]
+)
 def test_a_step_that_a_table_lacks_is_refused(winding, label):
     net = tabulated([-5, -2, 0, 2, 5], position=1, winding=winding)
     assert problems_of(net) == [
@@ -160,7 +163,8 @@ def with_shunt(**changes):
     net = tapped()
     pp.create_shunt(net, 1, q_mvar=-2.0, step=3, max_step=5)
     net["shunt_characteristic_table"] = pd.DataFrame(
-        {"id_characteristic": 4, "step": [1, 2, 3], "q_mvar": [-1.0, -2.5, -4.5], "p_mw": [0.0, 0.1, 0.2]}
+        {"id_characteristic": 4, "step": [1, 2, 3], "q_mvar": [-1.0, -2.5, -4.5],
+         "p_mw": [0.0, 0.1, 0.2]}
     )  # fmt: skip
     net.shunt["step_dependency_table"] = True
     net.shunt["id_characteristic_table"] = pd.array([4], dtype="Int64")

@@ -1,6 +1,7 @@
 """Values of a pandapower network that cannot be meant, every problem named, none left out."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -44,7 +45,7 @@ def problems_of(part) -> list[str]:
 def not_represented(net) -> Iterator[str]:
     """Elements in service that a `Network` cannot hold."""
     for kind in NOT_REPRESENTED:
-        table = net[kind] if kind in net and hasattr(net[kind], "columns") else ()
+        table: Any = net[kind] if kind in net and hasattr(net[kind], "columns") else ()
         if "in_service" in getattr(table, "columns", ()):
             table = table[table.in_service.astype(bool)]
         if len(table):

@@ -1,4 +1,4 @@
-"""The options of `runpp` that a network carries with it: followed, without influence, or refused."""
+"""Options of `runpp` that a network carries with it: followed, without influence, or refused."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -33,7 +33,7 @@ OF_THE_SOLVER = frozenset(
      "only_v_results", "v_debug", "check_connectivity", "copy_constraints_to_ppc",
      "run_control", "delta", "delta_q", "tdpf_delay_s", "tdpf_update_r_theta"}
 )  # fmt: skip
-"""Of pandapower's own solver, or of something that `ONLY` leaves out; no influence on a solution."""
+"""Of pandapower's own solver, or of what `ONLY` leaves out: without influence on a solution."""
 
 
 def option_problems(options: object) -> Iterator[str]:

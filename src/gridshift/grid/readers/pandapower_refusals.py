@@ -16,7 +16,7 @@ def why_refused(part) -> list[str]:
 
 
 def _unequal_set_points(part) -> Iterator[str]:
-    """Generators and external grids that hold one bus, or buses joined by switches, at two values."""
+    """Generators and external grids that hold one bus, or joined ones, at two magnitudes."""
     holders = [
         (f"{kind}:{i}", int(bus), float(value))
         for kind in ("ext_grid", "gen")

@@ -71,7 +71,9 @@ _OLD = ("parameters",)
 def _is_table(part: object) -> bool:
     if not isinstance(part, dict):
         return False
-    return "_module" not in part or bool(_TABLES.fullmatch(f"{part['_module']}.{part.get('_class')}"))
+    return "_module" not in part or bool(
+        _TABLES.fullmatch(f"{part['_module']}.{part.get('_class')}")
+    )
 
 
 def _parsed(text: str) -> tuple[Any, str]:

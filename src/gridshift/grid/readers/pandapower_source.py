@@ -11,7 +11,6 @@ from pathlib import Path
 from gridshift.errors import GridFileError, GridshiftWarning
 from gridshift.grid.readers.pandapower_safety import NO_NETWORK, safe_content
 
-
 PANDAPOWER_ERRORS = (
     ArithmeticError, AssertionError, AttributeError, ImportError, LookupError, MemoryError, OSError,
     RuntimeError, TypeError, ValueError, Warning,

@@ -117,8 +117,9 @@ def power_flow_part(net) -> tuple[Any, list[str]]:
     found: list[str] = []
     for name in ("f_hz", "sn_mva"):
         value = net.get(name, part[name])
-        if isinstance(value, numbers.Real) and np.isfinite(value) and value > 0:
-            part[name] = float(value)
+        number = float(value) if isinstance(value, numbers.Real) else NAN
+        if np.isfinite(number) and number > 0:
+            part[name] = number
         else:
             found.append(f"{name} is {value!r}; it must be a positive number")
     for kind, form in TABLES.items():

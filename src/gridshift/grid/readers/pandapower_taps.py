@@ -41,7 +41,7 @@ def look_up(part) -> Iterator[str]:
             transformers["tap_dependency_table"] = tabulated
             numbers = np.full(len(transformers), np.nan)
             wanted = ("voltage_ratio", "angle_deg", *VK[kind])
-            for row in np.flatnonzero(tabulated):
+            for row in np.flatnonzero(tabulated).tolist():
                 label = f"{kind}:{transformers.index[row]}"
                 position = _cell(transformers, row, "tap_pos")
                 step = _step(part, "trafo", _id(transformers, row), position, wanted)
@@ -66,7 +66,7 @@ def _shunt_steps(part) -> Iterator[str]:
     shunt = part.shunt
     if "step_dependency_table" not in shunt:
         return
-    for row in np.flatnonzero(shunt.step_dependency_table & shunt.in_service):
+    for row in np.flatnonzero(shunt.step_dependency_table & shunt.in_service).tolist():
         at = _cell(shunt, row, "step")
         step = _step(part, "shunt", _id(shunt, row), at, ("p_mw", "q_mvar"))
         if isinstance(step, str):
@@ -116,7 +116,7 @@ def _outside_splines(part, kind: str) -> Iterator[str]:
     table = part[kind]
     if "tap_dependent_impedance" not in table or "tap_dependency_table" in table:
         return
-    for row in np.flatnonzero(table.tap_dependent_impedance & table.in_service):
+    for row in np.flatnonzero(table.tap_dependent_impedance & table.in_service).tolist():
         position = _cell(table, row, "tap_pos")
         for name in VK[kind]:
             number = _cell(table, row, f"{name}_characteristic")
@@ -174,44 +174,41 @@ def tap_problems(part) -> Iterator[str]:
 def idle_taps(part) -> Iterator[str]:
     """Sentences on taps that are off neutral and change nothing, as in pandapower."""
     for kind, suffix, table in _tap_changers(part):
-        name = f"tap{suffix}"
         off = ~_neutral(table, suffix) & table.in_service
-        sides = _text(table, f"{name}_side")
-        on_side = np.isin(sides, SIDES[kind])
-        stepping = (_steps(table, f"{name}_step_percent") != 0) | (
-            _steps(table, f"{name}_step_degree") != 0
-        )
-        known = table[f"{name}_neutral"].notna().to_numpy()
-        types = _text(table, f"{name}_changer_type")
-        effective = np.isin(types, EFFECTIVE)
-        tabulated = np.zeros(len(table), bool)
-        if not suffix and "tap_dependency_table" in table:
-            tabulated = table.tap_dependency_table.to_numpy()
-        if f"{name}_changer_type" not in table:
-            tabulated = np.zeros(len(table), bool)
-        if kind == "trafo3w" and suffix:
-            yield from _idle(kind, table, off, f"pandapower knows no {name} there")
-            continue
-        for idle, reason in (
-            (~on_side, lambda i: f"{name}_side is {sides[i]!r}, not {' or '.join(SIDES[kind])}"),
-            (on_side & ~tabulated & ~effective,
-             lambda i: f"{name}_changer_type is {types[i]!r}, not {' or '.join(EFFECTIVE)}"),
-            (on_side & ~tabulated & effective & ~known, lambda _: f"{name}_neutral is missing"),
-            (on_side & ~tabulated & effective & known & ~stepping,
-             lambda _: f"{name}_step_percent and {name}_step_degree are 0 or missing"),
-        ):  # fmt: skip
-            for words in dict.fromkeys(reason(i) for i in np.flatnonzero(off & idle)):
-                same = [i for i in np.flatnonzero(off & idle) if reason(i) == words]
-                yield from _idle(kind, table, np.isin(np.arange(len(table)), same), words)
+        alike: dict[str, list[int]] = {}
+        for i, row in zip(table.index[off], table[off].to_dict("records"), strict=True):
+            alike.setdefault(_why_idle(kind, suffix, row), []).append(i)
+        alike.pop("", None)
+        for reason, index in alike.items():
+            yield (
+                f"{labels_of(kind, index)}: the tap is off neutral, but has no effect, as in "
+                f"pandapower: {reason}"
+            )
 
 
-def _idle(kind: str, table, which, words: str) -> Iterator[str]:
-    index = table.index[which]
-    if len(index):
-        yield (
-            f"{labels_of(kind, index)}: the tap is off neutral, but has no effect, as in "
-            f"pandapower: {words}"
-        )
+def _why_idle(kind: str, suffix: str, row: dict[str, Any]) -> str:
+    """What keeps a tap changer off neutral from having an effect; empty if nothing does."""
+    name = f"tap{suffix}"
+    if kind == "trafo3w" and suffix:
+        return f"it knows no {name} there"
+    side, changer = row.get(f"{name}_side"), row.get(f"{name}_changer_type")
+    if side not in SIDES[kind]:
+        return f"{name}_side is {side!r}, not {' or '.join(SIDES[kind])}"
+    if not suffix and row.get("tap_dependency_table") and f"{name}_changer_type" in row:
+        return ""
+    if changer not in EFFECTIVE:
+        return f"{name}_changer_type is {changer!r}, not {' or '.join(EFFECTIVE)}"
+    if np.isnan(row[f"{name}_neutral"]):
+        return f"{name}_neutral is missing"
+    percent, degree = row.get(f"{name}_step_percent"), row.get(f"{name}_step_degree")
+    # Only an ideal changer turns by degrees alone; the others go along the direction of a step.
+    if _is_set(percent) or (changer == "Ideal" and _is_set(degree)):
+        return ""
+    return f"{name}_step_percent is 0 or missing"
+
+
+def _is_set(step: float | None) -> bool:
+    return step is not None and not np.isnan(step) and step != 0
 
 
 def _tap_changers(part) -> Iterator[tuple[str, str, Any]]:
