@@ -168,7 +168,8 @@ def tap_problems(part) -> Iterator[str]:
     if "tap2_dependency_table" in trafo:
         second = trafo.index[trafo.tap2_dependency_table & trafo.in_service]
         if len(second):
-            yield f"{labels_of('trafo', second)}: a table of the second tap changer is not supported"
+            which = labels_of("trafo", second)
+            yield f"{which}: a table of the second tap changer is not supported"
 
 
 def idle_taps(part) -> Iterator[str]:
