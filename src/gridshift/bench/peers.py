@@ -15,7 +15,7 @@ from gridshift.bench.lightsim import Lightsim2grid
 from gridshift.bench.peer import MAX_STEPS, Peer, Run, Solved
 from gridshift.bench.power_grid import PowerGridModel
 from gridshift.grid.engine import Engine
-from gridshift.grid.powerflow import solve, topology_of
+from gridshift.grid.powerflow import lacking, solve, topology_of
 from gridshift.grid.scenarios import Injections
 
 
@@ -46,7 +46,7 @@ class GridshiftNewton(Peer):
 
         def run() -> Solved:
             found = engine.states(
-                [()], power=engine.injected(load_p, load_q), start=start, tol=tol,
+                [lacking(case.network)], power=engine.injected(load_p, load_q), start=start, tol=tol,
                 renewals=MAX_STEPS, max_steps=MAX_STEPS,
             )  # fmt: skip
             return Solved(found.voltage.view(np.complex128), found.worst <= tol, found.steps)

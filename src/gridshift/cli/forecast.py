@@ -14,7 +14,11 @@ if TYPE_CHECKING:
 
 
 def tell_trainings(
-    methods: "Sequence[Method]", network: "Network", folder: Path | None, spread: float, seed: int
+    methods: "Sequence[Method]",
+    network: "Network",
+    folder: Path | None,
+    spread: float,
+    seed: int = 0,
 ) -> None:
     """Say on standard error what isn't kept yet and will be trained; nothing if there is nothing.
 

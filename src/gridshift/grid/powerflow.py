@@ -20,8 +20,8 @@ from gridshift.grid.pivoting import pivoting_newton
 from gridshift.grid.scenarios import Injections, nominal_loads
 from gridshift.memory import require_memory
 
-SMALLEST_TOLERANCE = 1e-13
-"""Sums of some ten powers in double precision are good to 1e-15 of the largest."""
+SMALLEST_TOLERANCE = 1e-15
+"""A sum of powers in double precision is good to some 1e-16 of the largest of them."""
 
 
 class RowStatus(IntEnum):

@@ -44,6 +44,12 @@ class ScreenConfig:
     """Outages studied at once; None: the cores at hand."""
 
     def __post_init__(self) -> None:
+        if not isinstance(self.grid, str | os.PathLike):
+            raise GridshiftError(
+                f"grid must be a name or a file, not a {type(self.grid).__name__}; give a grid in "
+                "memory to the study itself: screen(ScreenConfig(grid='mine'), network=net)"
+            )
+        object.__setattr__(self, "grid", os.fspath(self.grid))
         for name, least in (("num_scenarios", 1), ("num_holdout", 1), ("num_context", 0)):
             if getattr(self, name) < least:
                 raise GridshiftError(f"{name} must be at least {least}, not {getattr(self, name)}")

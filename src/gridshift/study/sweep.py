@@ -56,7 +56,7 @@ Progress = Callable[[int, int, OutageRow], None]
 def screen(
     config: ScreenConfig,
     *,
-    network: Network | None = None,
+    network: "Network | Any" = None,
     surrogate: "Base | None" = None,
     folder: str | Path | None = None,
     progress: Progress | None = None,
@@ -68,7 +68,7 @@ def screen(
 
     Args:
         config: what to study.
-        network: the grid, if it is read already.
+        network: the grid, if it is in memory: a `Network`, or a pandapower network.
         surrogate: trained on the intact grid; by default one of the configuration's spread and
             seed is trained, if the method uses one.
         folder: where finished rows, table, summary and report go; a second call resumes there.
@@ -84,7 +84,7 @@ def screen(
             a few numbers of each are kept.
     """
     began = time.perf_counter()
-    network = read_grid(config.grid) if network is None else network
+    network = read_grid(config.grid if network is None else network)
     store = None if folder is None else Store(folder)
     method = _method(config)
     outages, cut_off = _outages(network, config)

@@ -3,6 +3,7 @@
 from os import PathLike
 from os.path import exists, isdir, isfile  # pathlib's raise where a name is too long
 from pathlib import Path
+from typing import Any
 
 from gridshift.errors import GridFileError
 from gridshift.grid.network import Network
@@ -13,16 +14,21 @@ __all__ = ["builtin_names", "builtin_source", "read_grid"]
 READABLE = "a built-in name such as case118, a pandapower .json file or a MATPOWER .m file"
 
 
-def read_grid(source: str | PathLike[str]) -> Network:
+def read_grid(source: "str | PathLike[str] | Network | Any") -> Network:
     """The grid of a built-in name (`case118`), a pandapower JSON file or a MATPOWER `.m` file.
 
-    A name is tried before a file, so a file called `case118` without an extension needs a path
-    such as `./case118.json`.
+    A pandapower network in memory is a grid too; it is left as it is, and the grid takes its name.
+    A `Network` is given back. A name is tried before a file, so a file called `case118` without an
+    extension needs a path such as `./case118.json`.
 
     Raises:
         GridFileError: unknown name, missing or unreadable file, or a grid with parts that
             gridshift cannot represent; all problems of the source in one message.
     """
+    if isinstance(source, Network):
+        return source
+    if not isinstance(source, str | PathLike):
+        return _in_memory(source)
     # pandapower costs seconds to import, so each format is loaded only when it is asked for.
     if not isinstance(source, str | PathLike):
         raise GridFileError(f"a {type(source).__name__}", [f"no grid; a grid is {READABLE}"])
@@ -48,6 +54,16 @@ def read_grid(source: str | PathLike[str]) -> Network:
     return network_from_pandapower(
         json_net(path), name=path.stem, origin=f"pandapower {path.name}", source=text
     )
+
+
+def _in_memory(net: Any) -> Network:
+    if type(net).__module__.partition(".")[0] != "pandapower" or not hasattr(net, "bus"):
+        kind = type(net).__name__
+        raise GridFileError(kind, [f"no grid; a grid is {READABLE}, or a pandapower network"])
+    from gridshift.grid.readers.pandapower_network import network_from_pandapower
+
+    name = str(net.get("name") or "net")
+    return network_from_pandapower(net, name=name, origin="pandapower network in memory")
 
 
 def _not_readable(text: str, path: Path) -> str:

@@ -1,23 +1,42 @@
 """pandapower's own assembled arrays of a network: one home for every private name of pandapower."""
 
-import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from gridshift.arrays import Bool, Complex, Int, Real
 from gridshift.errors import GridFileError
-from gridshift.grid.readers.pandapower_checks import problems_of
-from gridshift.grid.readers.pandapower_source import quiet_pandapower
+from gridshift.grid.readers.pandapower_checks import (
+    gaining_dclines,
+    line_temperatures,
+    not_represented,
+    problems_of,
+    voltage_dependence,
+)
+from gridshift.grid.readers.pandapower_options import (
+    followed_options,
+    option_notes,
+    option_problems,
+)
+from gridshift.grid.readers.pandapower_refusals import why_refused
+from gridshift.grid.readers.pandapower_source import (
+    PANDAPOWER_ERRORS,
+    one_line,
+    other_format,
+    quiet_pandapower,
+)
+from gridshift.grid.readers.pandapower_tables import power_flow_part
+from gridshift.grid.readers.pandapower_taps import idle_taps, look_up, tap_problems
 
 _OPTIONS: dict[str, Any] = {
     "algorithm": "nr", "calculate_voltage_angles": True, "init": "auto", "init_vm_pu": None,
     "init_va_degree": None, "max_iteration": "auto", "tolerance_mva": 1e-8, "trafo_model": "t",
     "trafo_loading": "current", "enforce_q_lims": False, "enforce_p_lims": False,
-    "check_connectivity": True, "numba": False, "lightsim2grid": False,
+    "check_connectivity": True, "voltage_depend_loads": True, "numba": False,
+    "lightsim2grid": False,
 }  # fmt: skip
-"""Of `runpp`, before those that a network asks for itself in `user_pf_options`."""
+"""Of `runpp`; those that a network asks for itself in `user_pf_options` come before them."""
 _LOOKUPS = ("bus", "bus_dc", "ext_grid", "gen", "branch", "branch_dc")
 
 
@@ -30,7 +49,9 @@ class Assembled:
     """
 
     net: Any
-    """The network itself, with a generator pair for each dcline."""
+    """The part that the power flow needs, with a generator pair for each dcline."""
+    notes: list[str]
+    """What a user should know although it keeps nothing from being read."""
     base_mva: float
     kind: Int
     """(B,) 1 PQ, 2 PV, 3 reference, as in `BusKind`."""
@@ -58,33 +79,51 @@ class Assembled:
 
 
 def assemble(net, source: str) -> Assembled:
-    """pandapower's arrays for `runpp` with angles, T-model transformers and no reactive limits.
+    """pandapower's arrays for `runpp` with the options of the network, and without reactive limits.
 
     Raises:
-        GridFileError: everything that `problems_of` finds, else what pandapower itself refuses.
+        GridFileError: whatever is wrong with the network, else what pandapower itself refuses.
     """
-    problems = problems_of(net)
-    if problems:
-        raise GridFileError(source, problems)
-    with quiet_pandapower():
+    with quiet_pandapower() as heard:
+        part, notes = _checked(net, source)
         from pandapower.auxiliary import _add_auxiliary_elements, _init_runpp_options
         from pandapower.pd2ppc import _pd2ppc
         from pandapower.results import init_results
 
-        net = copy.deepcopy(net)
         try:
-            _init_runpp_options(
-                net, voltage_depend_loads=True, passed_parameters=_OPTIONS, **_OPTIONS
-            )
-            num_gens = len(net.gen)
-            _add_auxiliary_elements(net)
-            init_results(net)
-            net._pd2ppc_lookups = dict.fromkeys(_LOOKUPS, np.array([], np.int64))
-            ppc, ppci = _pd2ppc(net)
-        except (AttributeError, LookupError, NotImplementedError, TypeError, UserWarning,
-                ValueError) as error:  # fmt: skip
-            raise GridFileError(source, [f"pandapower refuses it: {error}"]) from None
-        return _arrays(net, num_gens, ppc, ppci)
+            _init_runpp_options(part, passed_parameters={}, **_OPTIONS)
+            num_gens = len(part.gen)
+            _add_auxiliary_elements(part)
+            init_results(part)
+            part._pd2ppc_lookups = dict.fromkeys(_LOOKUPS, np.array([], np.int64))
+            ppc, ppci = _pd2ppc(part)
+        except PANDAPOWER_ERRORS as error:
+            problems = why_refused(part) or [f"pandapower refuses it: {one_line(error)}"]
+            raise GridFileError(source, problems) from None
+        assembled = _arrays(part, num_gens, ppc, ppci)
+    return replace(assembled, notes=[*notes, *heard])
+
+
+def _checked(net, source: str) -> tuple[Any, list[str]]:
+    """The part of the network that is needed, free of problems, and notes on it."""
+    part, problems = power_flow_part(net)
+    problems = [*other_format(net), *problems]
+    if problems:
+        raise GridFileError(source, problems)
+    problems = list(look_up(part))
+    problems += problems_of(part)
+    problems += tap_problems(part)
+    problems += not_represented(net)
+    options = net.get("user_pf_options", {})
+    wrong_options = list(option_problems(options))
+    problems += wrong_options
+    if not wrong_options:
+        part.user_pf_options = followed_options(options)
+        problems += voltage_dependence(part, options)
+        problems += line_temperatures(part, options)
+    if problems:
+        raise GridFileError(source, problems)
+    return part, [*option_notes(options), *idle_taps(part), *gaining_dclines(part)]
 
 
 def _arrays(net, num_gens: int, ppc: dict, ppci: dict) -> Assembled:
@@ -99,6 +138,7 @@ def _arrays(net, num_gens: int, ppc: dict, ppci: dict) -> Assembled:
     ends = np.where(ends < count, ends, -1)
     return Assembled(
         net=net,
+        notes=[],
         base_mva=base,
         kind=bus[:, idx_bus.BUS_TYPE].astype(np.int64),
         kv=bus[:, idx_bus.BASE_KV].copy(),

@@ -1,147 +1,212 @@
-"""What keeps a pandapower network from being read, every problem named, none left out."""
+"""Values of a pandapower network that cannot be meant, every problem named, none left out."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
-_PHASES = ["p_a_mw", "p_b_mw", "p_c_mw", "q_a_mvar", "q_b_mvar", "q_c_mvar", "scaling"]
-NUMBERS = {
-    "bus": ["vn_kv"],
-    "ext_grid": ["vm_pu", "va_degree"],
-    "gen": ["p_mw", "vm_pu", "scaling"],
-    "load": ["p_mw", "q_mvar", "scaling"],
-    "sgen": ["p_mw", "q_mvar", "scaling"],
-    "storage": ["p_mw", "q_mvar", "scaling"],
-    "asymmetric_load": _PHASES,
-    "asymmetric_sgen": _PHASES,
-    "motor": ["pn_mech_mw", "loading_percent", "cos_phi", "efficiency_percent", "scaling"],
-    "shunt": ["p_mw", "q_mvar", "step"],
-    "ward": ["ps_mw", "qs_mvar", "pz_mw", "qz_mvar"],
-    "xward": ["ps_mw", "qs_mvar", "pz_mw", "qz_mvar", "r_ohm", "x_ohm", "vm_pu"],
-    "line": ["r_ohm_per_km", "x_ohm_per_km", "c_nf_per_km", "g_us_per_km", "length_km", "parallel"],
-    "trafo": ["sn_mva", "vn_hv_kv", "vn_lv_kv", "vk_percent", "vkr_percent", "pfe_kw",
-              "i0_percent", "shift_degree", "parallel", "df"],
-    "trafo3w": ["sn_hv_mva", "sn_mv_mva", "sn_lv_mva", "vn_hv_kv", "vn_mv_kv", "vn_lv_kv",
-                "vk_hv_percent", "vk_mv_percent", "vk_lv_percent", "vkr_hv_percent",
-                "vkr_mv_percent", "vkr_lv_percent", "pfe_kw", "i0_percent"],
-    "impedance": ["rft_pu", "xft_pu", "rtf_pu", "xtf_pu", "gf_pu", "bf_pu", "gt_pu", "bt_pu",
-                  "sn_mva"],
-    "dcline": ["p_mw", "loss_percent", "loss_mw", "vm_from_pu", "vm_to_pu"],
-}  # fmt: skip
-"""Columns that must hold finite numbers for elements in service."""
+from gridshift.grid.readers.pandapower_tables import (
+    NOT_REPRESENTED,
+    SHARES,
+    TABLES,
+    labels_of,
+)
 
 POSITIVE = {"vn_kv", "vn_hv_kv", "vn_mv_kv", "vn_lv_kv", "sn_mva", "sn_hv_mva", "sn_mv_mva",
             "sn_lv_mva", "vm_pu", "vm_from_pu", "vm_to_pu", "parallel", "df", "cos_phi",
-            "efficiency_percent"}  # fmt: skip
+            "efficiency_percent", "max_loading_percent", "max_vm_pu"}  # fmt: skip
+NOT_NEGATIVE = {"length_km", "max_i_ka", "z_ohm", "in_ka", "min_vm_pu"}
 
-LARGEST_BUS = 50_000_000
-"""Largest bus number: pandapower makes arrays as long, 17 bytes for each number up to it."""
+FILTERED = ("ext_grid", "gen", "line", "impedance", "dcline", "switch")
+"""Tables of which pandapower computes with the rows in service alone."""
 
-BUS_COLUMNS = ("bus", "from_bus", "to_bus", "hv_bus", "mv_bus", "lv_bus")
-
-NOT_REPRESENTED = ("svc", "tcsc", "ssc", "vsc", "vsc_stacked", "vsc_bipolar", "line_dc")
-"""Tables whose elements in service are part of the power flow, but not of a `Network`."""
-
-OPTIONS_THAT_CHANGE_THE_EQUATIONS = (
-    "distributed_slack",
-    "tdpf",
-    "enforce_q_lims",
-    "enforce_p_lims",
-)
-
-SHARES = ("const_z_p_percent", "const_i_p_percent", "const_z_q_percent", "const_i_q_percent")
+SWITCHED = {"b": "bus", "l": "line", "t": "trafo", "t3": "trafo3w"}
+"""What a switch connects its bus to."""
 
 
-def problems_of(net) -> list[str]:
-    """Everything that keeps this pandapower network from being read, one line each."""
-    if len(net.bus) == 0:
+def problems_of(part) -> list[str]:
+    """What keeps the values of a `power_flow_part` from being a network, one line each."""
+    if len(part.bus) == 0:
         return ["has no buses"]
-    found = []
-    if not (np.isfinite(net.sn_mva) and net.sn_mva > 0):
-        found.append(f"base power sn_mva is {net.sn_mva}; it must be a positive number")
-    found += _bus_numbers(net)
-    found += _repeated_labels(net)
-    found += _unknown_buses(net)
-    found += _bad_numbers(net)
-    found += _not_represented(net)
-    if not (net.ext_grid.in_service.any() or (net.gen.in_service & net.gen.slack).any()):
+    found = [*_repeated_labels(part)]
+    if found:
+        return found
+    found += _unknown_buses(part)
+    found += _bad_numbers(part)
+    found += _both_ends_at_one_bus(part)
+    found += _crossed_limits(part)
+    found += _switches(part)
+    found += _transformers(part)
+    if not (part.ext_grid.in_service.any() or (part.gen.in_service & part.gen.slack).any()):
         found.append("has no slack: no ext_grid and no gen with slack=True is in service")
     return found
 
 
-def _labels(kind: str, index) -> str:
-    shown = [f"{kind}:{i}" for i in index[:5]]
-    return ", ".join(shown) + (f" and {len(index) - 5} more" if len(index) > 5 else "")
+def not_represented(net) -> Iterator[str]:
+    """Elements in service that a `Network` cannot hold."""
+    for kind in NOT_REPRESENTED:
+        table: Any = net[kind] if kind in net and hasattr(net[kind], "columns") else ()
+        if "in_service" in getattr(table, "columns", ()):
+            table = table[table.in_service.astype(bool)]
+        if len(table):
+            yield f"{labels_of(kind, table.index)}: {kind} elements are not supported"
 
 
-def _in_service(table):
-    return table[table.in_service.astype(bool)] if "in_service" in table else table
+def voltage_dependence(part, options) -> Iterator[str]:
+    """Loads with shares of constant current or impedance, unless the options take these away."""
+    if options.get("voltage_depend_loads", True):
+        load = part.load[part.load.in_service]
+        dependent = load.index[(load[list(SHARES)] != 0).any(axis=1)]
+        if len(dependent):
+            yield (
+                f"{labels_of('load', dependent)}: constant-current and constant-impedance shares "
+                "are not supported"
+            )
 
 
-def _bus_numbers(net) -> Iterator[str]:
-    """pandapower makes arrays with a place for every number up to the largest one."""
-    number = net.bus.index.to_numpy()
-    if number.dtype.kind not in "iu":
-        yield f"bus numbers must be whole, and the bus table's index is of type {number.dtype}"
-        return
-    odd = number[(number < 0) | (number > LARGEST_BUS)]
-    if len(odd):
+def line_temperatures(part, options) -> Iterator[str]:
+    """Lines without a temperature or its coefficient where resistances are to follow it."""
+    if options.get("consider_line_temperature"):
+        for column in ("temperature_degree_celsius", "alpha"):
+            if column in part.line:
+                missing = part.line.index[part.line.in_service & part.line[column].isna()]
+                if len(missing):
+                    yield f"{labels_of('line', missing)}: {column} is not a finite number"
+            elif column != "alpha" and len(part.line):  # 0.004 is pandapower's documented default
+                yield f"consider_line_temperature asks for a column {column} in table line"
+
+
+def gaining_dclines(part) -> Iterator[str]:
+    """Sentences on DC lines that feed in more than they take."""
+    line = part.dcline
+    gain = -(line.p_mw.abs() * line.loss_percent / 100 + line.loss_mw)
+    gaining = line.in_service & (gain > 0)
+    if gaining.any():
         yield (
-            f"{_labels('bus', odd)}: bus numbers go from 0 to {LARGEST_BUS:,}; renumber them with "
-            "pandapower.toolbox.create_continuous_bus_index(net)"
+            f"{labels_of('dcline', line.index[gaining])}: the losses are negative; "
+            f"{gain[gaining].sum():g} MW come from nowhere"
         )
 
 
-def _repeated_labels(net) -> Iterator[str]:
-    for kind in NUMBERS:
-        index = net[kind].index
+def _in_service(table):
+    return table[table.in_service] if "in_service" in table else table
+
+
+def _repeated_labels(part) -> Iterator[str]:
+    for kind in TABLES:
+        index = part[kind].index
         if index.has_duplicates:
-            yield f"{_labels(kind, index[index.duplicated()])}: number used more than once"
+            yield f"{labels_of(kind, index[index.duplicated()])}: number used more than once"
 
 
-def _unknown_buses(net) -> Iterator[str]:
-    for kind in NUMBERS:
-        table = net[kind]
-        for column in BUS_COLUMNS:
-            if column in table:
-                unknown = table.index[~table[column].isin(net.bus.index)]
-                if len(unknown):
-                    yield f"{_labels(kind, unknown)}: {column} is not in the bus table"
+def _unknown_buses(part) -> Iterator[str]:
+    for kind, form in TABLES.items():
+        table = part[kind]
+        for column in form.ends:
+            unknown = table.index[~table[column].isin(part.bus.index)]
+            if len(unknown):
+                yield f"{labels_of(kind, unknown)}: {column} is not in the bus table"
 
 
-def _bad_numbers(net) -> Iterator[str]:
-    for kind, columns in NUMBERS.items():
-        table = _in_service(net[kind])
-        for column in columns:
-            if column not in table:
-                if len(table):
-                    yield f"table {kind} has no column {column}"
+def _bad_numbers(part) -> Iterator[str]:
+    for kind, form in TABLES.items():
+        table = _in_service(part[kind]) if kind in FILTERED else part[kind]
+        for column in table.columns:
+            if table[column].dtype.kind != "f":
                 continue
-            value = table[column].astype(float)
-            bad = table.index[~np.isfinite(value)]
-            if len(bad):
-                yield f"{_labels(kind, bad)}: {column} is not a finite number"
+            value = table[column]
+            needed = column in form.numbers or (column, kind) == ("step", "shunt")
+            bad = table.index[~np.isfinite(value)] if needed else table.index[np.isinf(value)]
+            if len(bad) and not _may_be_infinite(column):
+                yield f"{labels_of(kind, bad)}: {column} is not a finite number"
             if column in POSITIVE:
                 bad = table.index[value <= 0]
                 if len(bad):
-                    yield f"{_labels(kind, bad)}: {column} must be positive"
+                    yield f"{labels_of(kind, bad)}: {column} must be positive"
+            elif column in NOT_NEGATIVE:
+                bad = table.index[value < 0]
+                if len(bad):
+                    yield f"{labels_of(kind, bad)}: {column} must not be negative"
+    motor = part.motor
+    bad = motor.index[motor.cos_phi > 1]
+    if len(bad):
+        yield f"{labels_of('motor', bad)}: cos_phi must not be above 1"
 
 
-def _not_represented(net) -> Iterator[str]:
-    for kind in NOT_REPRESENTED:
-        table = _in_service(net[kind]) if kind in net else ()
-        if len(table):
-            yield f"{_labels(kind, table.index)}: {kind} elements are not supported"
-    options = net.user_pf_options
-    for name in OPTIONS_THAT_CHANGE_THE_EQUATIONS:
-        if options.get(name):
-            yield f"user_pf_options asks for {name}, which is not supported"
-    if options.get("voltage_depend_loads", True):
-        load = _in_service(net.load)
-        shares = load[[column for column in SHARES if column in load]]
-        dependent = load.index[(shares != 0).any(axis=1)]
-        if len(dependent):
-            yield (
-                f"{_labels('load', dependent)}: constant-current and constant-impedance shares "
-                "are not supported"
-            )
+def _may_be_infinite(column: str) -> bool:
+    """Limits: an infinite one is none."""
+    return column.startswith(("max_", "min_")) or column == "in_ka"
+
+
+def _both_ends_at_one_bus(part) -> Iterator[str]:
+    for kind, form in TABLES.items():
+        table = part[kind]
+        ends = table[list(form.ends)].to_numpy()
+        if kind == "switch":
+            table = table[table.et == "b"]
+            ends = table[["bus", "element"]].to_numpy()
+        for one in range(ends.shape[1]):
+            for other in range(one):
+                same = ends[:, one] == ends[:, other]
+                if same.any():
+                    buses = ", ".join(f"bus:{b}" for b in dict.fromkeys(ends[same, one][:5]))
+                    yield f"{labels_of(kind, table.index[same])}: both ends are at {buses}"
+
+
+def _crossed_limits(part) -> Iterator[str]:
+    bus = part.bus
+    if "min_vm_pu" in bus and "max_vm_pu" in bus:
+        crossed = bus.index[bus.min_vm_pu > bus.max_vm_pu]
+        if len(crossed):
+            yield f"{labels_of('bus', crossed)}: min_vm_pu is above max_vm_pu"
+
+
+def _switches(part) -> Iterator[str]:
+    switch = part.switch
+    unknown = switch.index[~switch.et.isin(SWITCHED)]
+    if len(unknown):
+        yield f"{labels_of('switch', unknown)}: et must be one of {', '.join(SWITCHED)}"
+    for et, kind in SWITCHED.items():
+        one_kind = switch[switch.et == et]
+        missing = ~one_kind.element.isin(part[kind].index)
+        if missing.any():
+            which = labels_of("switch", one_kind.index[missing])
+            yield f"{which}: element is not in the {kind} table"
+        if kind == "bus":
+            bad = one_kind.index[one_kind.closed & one_kind.z_ohm.isna()]
+            if len(bad):
+                yield f"{labels_of('switch', bad)}: z_ohm is not a finite number"
+            continue
+        there = one_kind[~missing]
+        ends = part[kind].loc[there.element, list(TABLES[kind].ends)].to_numpy()
+        astray = there.index[~(ends == there.bus.to_numpy()[:, None]).any(axis=1)]
+        if len(astray):
+            yield f"{labels_of('switch', astray)}: bus is at no end of its {kind}"
+
+
+def _transformers(part) -> Iterator[str]:
+    for kind, sides in (("trafo", ("",)), ("trafo3w", ("hv_", "mv_", "lv_"))):
+        table = part[kind]
+        for side in sides:
+            vk, vkr = table[f"vk_{side}percent"], table[f"vkr_{side}percent"]
+            for i in table.index[vkr.abs() > vk.abs()]:
+                yield (
+                    f"{kind}:{i}: vkr_{side}percent {vkr[i]:g} exceeds vk_{side}percent {vk[i]:g}; "
+                    "the real part of the impedance cannot be larger than the whole"
+                )
+            if kind == "trafo":
+                none = table.index[vk == 0]
+                if len(none):
+                    yield f"{labels_of(kind, none)}: vk_percent is 0; a transformer needs one"
+    trafo = part.trafo
+    for column in ("leakage_resistance_ratio_hv", "leakage_reactance_ratio_hv"):
+        if column in trafo:
+            bad = trafo.index[~((trafo[column] > 0) & (trafo[column] < 1))]
+            if len(bad):
+                yield f"{labels_of('trafo', bad)}: {column} must lie between 0 and 1"
+    losses = part.trafo3w
+    if "loss_side" in losses:
+        lossy = (losses.pfe_kw != 0) | (losses.i0_percent != 0)
+        bad = losses.index[lossy & ~losses.loss_side.isin(("hv", "mv", "lv"))]
+        if len(bad):
+            yield f"{labels_of('trafo3w', bad)}: loss_side must be hv, mv or lv"

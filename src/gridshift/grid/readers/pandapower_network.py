@@ -1,11 +1,12 @@
 """pandapower networks to `Network`."""
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
 
 from gridshift.arrays import Bool, Complex, Int, Real
-from gridshift.errors import GridFileError
+from gridshift.errors import GridFileError, GridshiftWarning
 from gridshift.grid.network import BusKind, Network
 from gridshift.grid.readers.element_powers import consumed, warn_of_left_out
 from gridshift.grid.readers.pandapower_arrays import Assembled, assemble
@@ -34,6 +35,8 @@ def network_from_pandapower(net, *, name: str, origin: str, source: str = "") ->
     problems = _no_impedance(grid) + _not_finite(grid)
     if problems:
         raise GridFileError(source, problems)
+    for note in grid.notes:
+        warnings.warn(f"{name}: {note}", GridshiftWarning, stacklevel=3)
     warn_of_left_out(
         left_out(grid), name, "their buses are out of service or have no path to an external grid"
     )
@@ -108,7 +111,8 @@ def _switchable(labels: list[str]) -> list[str]:
 def _no_impedance(grid: Assembled) -> list[str]:
     none = grid.branch_on & ~grid.branch_y.any(axis=1)
     names = dict.fromkeys(np.array(branch_labels(grid), object)[none])
-    return [f"{label} has no impedance; join its buses with a bus-bus switch" for label in names]
+    advice = "join its buses with a bus-bus switch"
+    return [f"{label} has no impedance; {advice}" for label in names]
 
 
 def _not_finite(grid: Assembled) -> list[str]:

@@ -8,22 +8,54 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from gridshift.errors import GridFileError, StorageError
+from gridshift.errors import GridFileError, GridshiftWarning, StorageError
+from gridshift.grid.readers.pandapower_safety import NO_NETWORK, safe_content
 from gridshift.text_file import read_text
+
+PANDAPOWER_ERRORS = (
+    ArithmeticError, AssertionError, AttributeError, ImportError, LookupError, MemoryError, OSError,
+    RuntimeError, TypeError, ValueError, Warning,
+)  # fmt: skip
+"""What pandapower, pandas and numpy raise on networks that they cannot make sense of."""
+
+
+def one_line(error: BaseException) -> str:
+    """The message of an error of somebody else on one line, never empty."""
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 @contextmanager
-def quiet_pandapower() -> Iterator[None]:
-    """Keeps pandapower's own warnings and log lines from the user while it works for us."""
+def quiet_pandapower() -> Iterator[list[str]]:
+    """Keeps pandapower's warnings and log lines from the user while it works for us.
+
+    The list fills with those that are about the network, in pandapower's words. Deprecations and
+    numerical warnings are not: they are about how it is used.
+    """
     logger = logging.getLogger("pandapower")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL)
+    heard: list[str] = []
+    listener = _Listener(heard)
+    propagate, logger.propagate = logger.propagate, False
+    logger.addHandler(listener)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
+        with warnings.catch_warnings(record=True) as met:
+            warnings.simplefilter("always")
+            yield heard
+            heard += [f"pandapower says: {one_line(w.message)}" for w in met  # type: ignore[arg-type]
+                      if w.category is UserWarning]  # fmt: skip
     finally:
-        logger.setLevel(level)
+        logger.removeHandler(listener)
+        logger.propagate = propagate
+
+
+class _Listener(logging.Handler):
+    """Writes down warnings and errors."""
+
+    def __init__(self, heard: list[str]):
+        super().__init__(logging.WARNING)
+        self.heard = heard
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.heard.append(f"pandapower says: {' '.join(record.getMessage().split())}")
 
 
 def builtin_net(name: str):
@@ -44,29 +76,42 @@ def builtin_net(name: str):
 
 
 def json_net(path: Path):
-    """The pandapower network of a file written by `pandapower.to_json`.
+    """The pandapower network of a file written by `pandapower.to_json`, in today's format.
+
+    Older formats are converted, as `pandapower.from_json` does; only the parts of `KEPT` are read.
 
     Raises:
-        GridFileError: the file is not such a network.
+        GridFileError: the file is not such a network, or one of a newer format.
     """
     try:
         text = read_text(path)
-        content = json.loads(text)
     except StorageError as error:
         raise GridFileError(str(path), [str(error)]) from None
-    except json.JSONDecodeError as error:
-        raise GridFileError(
-            str(path), [f"no valid JSON, line {error.lineno}: {error.msg}; is it cut off?"]
-        ) from None
-    if not (isinstance(content, dict) and content.get("_class") == "pandapowerNet"):
-        raise GridFileError(str(path), ["JSON, but no network written by pandapower.to_json"])
-    with quiet_pandapower():
+    content, problems = safe_content(text)
+    if problems:
+        raise GridFileError(str(path), problems)
+    with quiet_pandapower() as heard:
         import pandapower
 
         try:
-            net = pandapower.from_json_string(text)
-        except (AttributeError, LookupError, TypeError, ValueError, UserWarning) as error:
-            raise GridFileError(str(path), [f"pandapower cannot read it: {error}"]) from None
+            net = pandapower.from_json_string(json.dumps(content), convert=True)
+        except PANDAPOWER_ERRORS as error:
+            refusal = f"pandapower cannot read it: {one_line(error)}"
+            raise GridFileError(str(path), [refusal]) from None
     if not isinstance(net, pandapower.pandapowerNet):
-        raise GridFileError(str(path), ["JSON, but no network written by pandapower.to_json"])
+        raise GridFileError(str(path), [NO_NETWORK])
+    for words in heard:
+        warnings.warn(f"{path.name}: {words}", GridshiftWarning, stacklevel=3)
     return net
+
+
+def other_format(net) -> Iterator[str]:
+    """That a network in memory is of another format than pandapower's own, if it is."""
+    from pandapower._version import __format_version__
+
+    given = net.get("format_version", __format_version__)
+    if str(given) != __format_version__:
+        yield (
+            f"its format is {given}, pandapower's is {__format_version__}; convert it first, with "
+            "pandapower.convert_format(net), or store it and read the file"
+        )
