@@ -9,8 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from gridshift.errors import GridshiftError
-from gridshift.study.text import real
-from gridshift_paper.rules import Bound, Count, Rule
+from gridshift_paper.rules import Bound, Count, Rule, written
 
 Frame = Any
 """A frame or series of pandas, which comes without types that could be checked."""
@@ -24,6 +23,16 @@ MOST_SHOWN = 8
 
 class Undecided(GridshiftError):
     """Our rows can't decide; the message says why."""
+
+
+@dataclass(frozen=True)
+class Note:
+    """What our rows show besides the paper's claims."""
+
+    says: str
+    """A clause without a full stop."""
+    ours: Callable[[Rows], Numbers]
+    paper: Bound | None = None
 
 
 @dataclass(frozen=True)
@@ -41,20 +50,10 @@ class Claim:
     """The paper's number: one for all of ours, or by their names."""
     where: str = ""
     """Where the paper says so; empty: at the artefact itself."""
-    beside: Callable[[Rows], Numbers] | None = None
+    beside: Note | None = None
     """Numbers that decide nothing and help to understand."""
     why: str = ""
     """A sentence on why it doesn't hold."""
-
-
-@dataclass(frozen=True)
-class Note:
-    """What our rows show besides the paper's claims."""
-
-    says: str
-    """A clause without a full stop."""
-    ours: Callable[[Rows], Numbers]
-    paper: Bound | None = None
 
 
 class Verdict(StrEnum):
@@ -95,29 +94,28 @@ def decide(claim: Claim, rows: Rows) -> Judged:
     if known:
         shown, head = _shown(known, failing)
         measure = claim.measure[:1].upper() + claim.measure[1:]
-        told = f"{head}{written(shown, claim.paper)}"
-        text.append(f"{measure}: {told}; needed: {claim.rule.needed}.")
-    beside = _asked(claim.beside, rows)[0] if claim.beside else {}
-    text += [f"Beside it: {written(beside)}."] if beside else []
-    text += [claim.why] if failing and claim.why else []
-    return Judged(claim, verdict, " ".join(text))
+        text.append(f"{measure}: {head}{listing(shown, claim.paper)}.")
+        text.append(f"Needed: {claim.rule.needed}.")
+    text.append(note(claim.beside, rows) if claim.beside else "")
+    text.append(claim.why if failing else "")
+    return Judged(claim, verdict, " ".join(filter(None, text)))
 
 
 def note(said: Note, rows: Rows) -> str:
     """The note as a sentence; empty if none of its numbers was measured."""
     known, *_ = _asked(said.ours, rows)
-    return f"{said.says}: {written(known, said.paper)}." if known else ""
+    return f"{said.says}: {listing(known, said.paper)}." if known else ""
 
 
-def written(numbers: Numbers, paper: Bound | None = None) -> str:
-    """'ICW 0.00208 (paper 0.00210), frozen 0.0451'."""
+def listing(numbers: Numbers, paper: Bound | None = None) -> str:
+    """'ICW 0.00208 (paper 0.00210); frozen 0.0451'."""
     theirs = _of_paper(paper, numbers)
     told = (
         f"{name} {_number(value)}".strip()
         + (f" (paper {_number(theirs[name])})" if name in theirs else "")
         for name, value in numbers.items()
     )
-    return ", ".join(told)
+    return "; ".join(told)
 
 
 def _shown(numbers: Numbers, failing: Sequence[str]) -> tuple[Numbers, str]:
@@ -125,10 +123,10 @@ def _shown(numbers: Numbers, failing: Sequence[str]) -> tuple[Numbers, str]:
     if len(numbers) <= MOST_SHOWN:
         return numbers, ""
     shown = failing[: MOST_SHOWN // 2]
-    head = f"{len(failing)} of {len(numbers)} are not, " + "among them " * (shown != failing)
+    head = f"{len(failing)} of {len(numbers)} break the rule: " + "among them " * (shown != failing)
     if not failing:
         shown = [choose(numbers, key=lambda name: float(numbers[name])) for choose in (min, max)]
-        head = f"{len(numbers)} numbers, from "
+        head = f"smallest and largest of {len(numbers)}: "
     return {name: numbers[name] for name in shown}, head
 
 
@@ -144,11 +142,11 @@ def _asked(ours: Callable[[Rows], Numbers], rows: Rows) -> tuple[Numbers, list[s
 
 def _of_paper(paper: Bound | None, names: Iterable[str]) -> dict[str, float]:
     if isinstance(paper, Mapping):
-        return {name: float(paper[name]) for name in names if name in paper}
-    return {} if paper is None else dict.fromkeys(names, float(paper))
+        return {name: paper[name] for name in names if name in paper}
+    return {} if paper is None else dict.fromkeys(names, paper)
 
 
 def _number(value: float | Count) -> str:
     if isinstance(value, Count):
         return f"{value.num} of {value.of}"
-    return f"{value:,}" if isinstance(value, int) else real(float(value))
+    return written(value if isinstance(value, int) else float(value))

@@ -48,7 +48,7 @@ def dress(
         axes.set_xscale("log")
     if "y" in log:
         axes.set_yscale("log")
-    style = {"fontsize": size} if size else {}
+    style: dict[str, Any] = {"fontsize": size} if size else {}
     if x:
         axes.set_xlabel(x, **style)
     if y:

@@ -1,4 +1,4 @@
-"""Outage by outage: where ICW wins (ours), and what closing more of the shift goes with (Fig. 14, 15).
+"""Outage by outage: where ICW wins (ours), and what closing the shift goes with (Fig. 14, 15).
 
 The figures have MMD_Y - MMD_Z against (e_k - e_base) / e_base, one point an outage. MMD_Y is the
 distance of the outage's outputs from the intact grid's, MMD_Z that of the whitened ones.
@@ -36,12 +36,8 @@ from gridshift_paper.selection import count, measured
 
 PAPER_NUM_EXCLUDED = {"case30": 3, "case118": 1}
 """Appendix F: 'a small number of the hardest contingencies are excluded'."""
-
-
 SOME = 0.1
 """Size of a correlation from which there is one."""
-
-
 QUANTITIES = {
     "closed": "closed, MMD_Y - MMD_Z",
     "mmd_y": "shift, MMD_Y",
@@ -99,7 +95,8 @@ def gap_tables(grid: str, rows: Rows) -> Sequence[Table]:
     hardest = gap[gap.excluded].sort_values("increase", ascending=False)
     left = f">without\n{len(hardest)}"
     return (
-        Table(f"Correlation with the relative increase of ICW's error, {len(gap)} outages of {grid}",
+        Table("Correlation with the relative increase of ICW's error, "
+              f"{len(gap)} outages of {grid}",
               ("with", ">Pearson,\nall", left, ">Spearman,\nall", left),
               [(label, *(correlation(part, name, ranks=ranks) for ranks in (False, True)
                          for part in (gap, kept))) for name, label in QUANTITIES.items()],
@@ -248,7 +245,7 @@ def _on_gap(grid: str) -> tuple[Claim | Note, ...]:
         Claim(f"on {grid} outages of which ICW closes more of the shift have a smaller relative "
               "increase of its error",
               "correlation", partial(_correlations, grid), rules.below(-SOME), where="appendix F",
-              beside=partial(_at_seeds, grid),
+              beside=Note("With all outages", partial(_at_seeds, grid)),
               why="The paper leaves its hardest outages out because their increase is relative to "
               "a very small base-case error; but that is one number for all outages of a grid."),
         Note("What is closed is the shift itself, so the axis tells how far an outage moves the "
@@ -292,8 +289,8 @@ ARTEFACTS = (
         (
             *(Note(f"{grid}: outages on which it is worse than the frozen surrogate",
                    partial(_losses, grid)) for grid in GRIDS),
-            Note("case300: outages that keep it in one piece and have no nominal solution, left out",
-                 _unsolvable),
+            Note("case300: outages that keep it in one piece and have no nominal solution, left "
+                 "out", _unsolvable),
         ),
     ),
 )  # fmt: skip

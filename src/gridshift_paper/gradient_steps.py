@@ -1,4 +1,4 @@
-"""Errors by gradient steps and without any, and what each costs: points of the cost-accuracy plane."""
+"""Errors by gradient steps and without any, and their costs: points of the cost-accuracy plane."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ from gridshift.adapt.datasets import Dataset
 from gridshift.adapt.methods import METHODS
 from gridshift.study.metrics import mean_absolute_errors
 from gridshift_paper.claims import Rows
-from gridshift_paper.deployment import seconds_of
+from gridshift_paper.deployment import TIMES, seconds_of
 from gridshift_paper.protocol import (
     GRIDS,
     Scale,
@@ -36,20 +36,12 @@ from gridshift_paper.selection import by_seed, picked
 
 BASE_TRANSFORM: dict[Target, str] = {"no-norm": "identity", "zscore": "zscore"}
 """What a surrogate that is fine-tuned towards a target was trained with."""
-
-
 KINDS: tuple[Kind, ...] = ("fine-tune", "scratch")
-
-
 TARGETS: tuple[Target, ...] = ("no-norm", "zscore")
-
-
 SWEPT: tuple[tuple[Kind, Target], ...] = (
     ("fine-tune", "zscore"), ("fine-tune", "no-norm"), ("scratch", "zscore"),
 )  # fmt: skip
 """Curves of case118."""
-
-
 SWEPT_PFGNN: tuple[tuple[Kind, Target], ...] = (
     ("fine-tune", "no-norm"), ("scratch", "no-norm"), ("scratch", "zscore"),
 )  # fmt: skip
@@ -81,7 +73,7 @@ def _outage(grid: str) -> str:
 
 def _curve_keys(scale: Scale) -> Iterator[Key]:
     """Cheap ones first, PowerFlowNet last and with one seed."""
-    wanted = [
+    wanted: list[tuple[Any, ...]] = [
         (seed, grid, "mlp", num, *way)
         for seed in scale.seeds
         for grid, ways in (("case30", product(KINDS, TARGETS)), ("case118", SWEPT))
@@ -241,3 +233,7 @@ def contexts_of(rows: Rows, grid: str, backbone: str = "mlp") -> list[int]:
 def crossing(points: list[Point], level: float) -> Point | None:
     """The first point of a curve with a mean error below the level."""
     return next((point for point in points if point.error < level), None)
+
+
+PLANE = (TIMES, CLOSED_FORM, CURVES)
+"""What a point of the plane is put together from."""

@@ -13,8 +13,6 @@ from gridshift_paper.claims import Claim
 from gridshift_paper.protocol import BACKBONE_LABELS, GRIDS, SCALES, base_config, network_of
 
 FULL = SCALES["full"]
-
-
 PAPER_ARCHITECTURE = {
     "width": {"mlp": 256, "transformer": 128, "pfgnn": 129},
     "layers": {"mlp": 2, "transformer": 2, "pfgnn": 4},
@@ -24,23 +22,15 @@ PAPER_ARCHITECTURE = {
     "patch": {"transformer": 12},
 }
 """Table VII, upper part."""
-
-
 PAPER_PARAMETERS = {"mlp": 100_000, "transformer": 292_000, "pfgnn": 355_000}
 """Table VII, 'approximately'; case30."""
-
-
 PAPER_STEPS = 40_000
 """Of every backbone, Table VII."""
-
-
 PAPER_TRAINING = {
     "batch_size": 32, "learning_rate": 6.29e-4, "final_learning_rate": 1e-6,
     "weight_decay": 1e-5, "clip_norm": 1.0,
 }  # fmt: skip
 """Table VII, lower part; AdamW with cosine annealing."""
-
-
 FIELDS = {
     "width": ("hidden", "width"), "layers": ("num_layers",), "dropout": ("dropout",),
     "attention heads": ("num_heads",), "feed-forward width": ("feed_forward",),

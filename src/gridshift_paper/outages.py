@@ -42,18 +42,10 @@ from gridshift_paper.selection import measured, picked
 
 TENFOLD = "icw-tenfold"
 """ICW with ten times the context: what is left of an error is not the context's size."""
-
-
 ALL_METHODS = ("frozen", "residual", "zscore", "icw", "icw-paired")
-
-
 ZCA_METHODS = ("frozen", "icw", "icw-paired")
-
-
 PERFECT = {"perfect": "zca", "perfect-residual": "residual", "perfect-zscore": "zscore"}
 """Adaptation of the exact solution of the intact grid, and what it matches."""
-
-
 BALANCED = {*ZCA_METHODS, TENFOLD, "perfect"}
 """What the power balance is measured of."""
 TERCILES = ("low", "mid", "high")

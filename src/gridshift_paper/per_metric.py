@@ -89,7 +89,7 @@ def _tables(topology: str, rows: Rows) -> Sequence[Table]:
     seeds = num_seeds(picked(rows["variants"], backbone="mlp", transform="zca", topology=topology))
     return [Table(
         f"Error of each quantity, {topology} Most, MLP",
-        "grid | >context | quantity | >frozen | >ICW | >factor | >paper".split(" | "),
+        ("grid", ">context", "quantity", ">frozen", ">ICW", ">factor", ">paper"),
         [(GRIDS[grid].label, size, QUANTITIES[quantity],
           mean(_errors(rows, topology, grid, quantity)),
           mean_and_spread(_errors(rows, topology, grid, quantity, size)), ours,
@@ -204,10 +204,10 @@ ARTEFACTS = tuple(
         (VARIANTS, REFERENCES, NO_DROPOUT), partial(_tables, topology), partial(_draw, topology),
         (_quoted(topology, "overall error", "overall"),
          _quoted(topology, "error of single quantities", "q_gen", "v"), *FINDINGS[topology],
-         Note("Frozen over ICW, overall, with a better fit to the intact grid: by a network trained "
-              "without dropout, and by exact solutions", partial(_ceiling, topology)),
-         Note("300-Bus: 400 rows are fewer than its 600 outputs, so the covariance is singular. Test "
-              "rows without a solution, left out", partial(_failed, topology))),
+         Note("Frozen over ICW, overall, with a better fit to the intact grid: by a network "
+              "trained without dropout, and by exact solutions", partial(_ceiling, topology)),
+         Note("300-Bus: 400 rows are fewer than its 600 outputs, so the covariance is singular. "
+              "Test rows without a solution, left out", partial(_failed, topology))),
     )
     for topology, place in (("N-1", "Fig. 4"), ("N-2", "Fig. 12"))
 )  # fmt: skip

@@ -28,12 +28,8 @@ from gridshift.study.metrics import mean_absolute_errors
 
 SPREAD, WIDE_SPREAD = 0.2, 0.5
 """Spread of the loads, and the harder one of two of the paper's experiments."""
-
-
 TOPOLOGIES = ("base", "N-1", "N-2")
 """What most tables measure on."""
-
-
 BACKBONE_LABELS = {"mlp": "MLP", "transformer": "Transformer", "pfgnn": "PFGNN"}
 """As the paper writes them."""
 

@@ -88,7 +88,8 @@ def tables(rows: Rows) -> list[Table]:
         Table("Round trip |SAS^-1(SAS(z)) - z|",
               ["rows", ">paper", ">z, float64", ">z, float32", ">y, float64"], body),
         Table("The Cornish-Fisher parabola on the same rows",
-              ["rows", ">entries beyond\nthe fold, %", ">rows with one, %", ">largest error"], folds),
+              ["rows", ">entries beyond\nthe fold, %", ">rows with one, %", ">largest error"],
+              folds),
     ]  # fmt: skip
     return found if body else []
 
@@ -106,7 +107,7 @@ ARTEFACTS = (
             Claim("the round trip of the sinh-arcsinh map is at machine precision",
                   "largest error in double precision", partial(_largest, {"": "max"}),
                   rules.below(MACHINE_PRECISION),
-                  beside=partial(_largest, {"in single precision": "max_single"})),
+                  beside=Note("In single precision", partial(_largest, {"": "max_single"}))),
             Note("Largest |e|, in outputs that eps keeps narrow: the map is nearly straight there",
                  partial(_largest, {"": "largest_skew", "coordinates at the largest allowed":
                                     "ended"})),

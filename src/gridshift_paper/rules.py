@@ -13,6 +13,11 @@ TOLERANCE = 0.2
 NAN = float("nan")
 
 
+def written(value: float) -> str:
+    """A whole number as it is, another one with three digits."""
+    return f"{value:,}" if isinstance(value, int) else real(value)
+
+
 class Count(NamedTuple):
     """'3 of 4'; a rule compares the share."""
 
@@ -50,7 +55,7 @@ def _bounded(word: str, test: Callable[[float, float], bool]) -> Callable[[Bound
 
     def rule(bound: Bound) -> Rule:
         told = bound if isinstance(bound, Mapping) else {"": bound}
-        needed = " and ".join(f"{word} {real(b)}{n and f' ({n})'}" for n, b in told.items())
+        needed = " and ".join(f"{word} {written(b)}{n and f' ({n})'}" for n, b in told.items())
         one = told.get("", NAN)
         return Rule(needed, lambda ours, _: [k for k, v in ours.items()
                                              if not test(v, told.get(k, one))])  # fmt: skip
@@ -64,7 +69,7 @@ at_most, below = _bounded("at most", operator.le), _bounded("less than", operato
 
 def between(low: float, high: float) -> Rule:
     """Every number is in a band, its ends included."""
-    return _each(f"from {real(low)} to {real(high)}", lambda ours, _: low <= ours <= high)
+    return _each(f"from {written(low)} to {written(high)}", lambda ours, _: low <= ours <= high)
 
 
 def within(share: float) -> Rule:
@@ -96,7 +101,8 @@ def first_smallest(factor: float = 1) -> Rule:
         first, *others = ours
         return [name for name in others if not ours[first] < factor * ours[name]]
 
-    return Rule(f"the first one less than {real(factor)} times each other one", failing)
+    times = f"{written(factor)} times " if factor != 1 else ""
+    return Rule(f"the first one less than {times}each other one", failing)
 
 
 def in_one(rule: Rule) -> Rule:

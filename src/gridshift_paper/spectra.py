@@ -16,37 +16,27 @@ from gridshift.learn.moments import EPS, Moments
 from gridshift.study.figures import GREY, RED
 from gridshift_paper import rules
 from gridshift_paper.artefacts import Artefact, Table
-from gridshift_paper.claims import Claim, Frame, Numbers, Rows, Undecided
+from gridshift_paper.claims import Claim, Frame, Note, Numbers, Rows, Undecided
 from gridshift_paper.figures import SMALL, dress, panels
 from gridshift_paper.protocol import GRIDS, Scale, context_rows
 from gridshift_paper.records import Key, Record, Study, crossed
 from gridshift_paper.selection import measured, picked
 
 NUM_DRAWS = 5
-
-
 REFERENCE = 50
 """Rows of the covariance that others converge to, in contexts: 20,000 at full scale."""
 CURVE = (0.25, 0.5, 0.75, 1, 1.5, 2, 2.5, 3.75, 5)
 """Sizes on the figures, in contexts of the scale: 100 to 2,000 at full scale."""
 PAPER_RANK = {"case30": "12-15", "case118": "15-20"}
 """Appendix H: 'effective rank'."""
-
-
 PAPER_DECADES = (3, 5)
 """Appendix H: orders of magnitude that the spectrum falls over the first 10 to 20 indices."""
-
-
 PAPER_DEVIATION = 5
 """Fig. 19: per cent that leading eigenvalues of 100 cases are within."""
-
-
 LEADING = 5
 """Eigenvalues that the tables call leading; the paper names no number."""
 LIMITS = (-100, 60)
 """Deviations are drawn between these, in per cent."""
-
-
 DRAWN = (0, 1, 3, 5, 7, 8)
 """Places of the sizes that get a line in the spectra: 100, 200, 400, 800, 1,500 and 2,000."""
 
@@ -219,11 +209,6 @@ def _colours(spectra: dict[str, Frame]) -> dict[Any, Any]:
     return {n: mpl.colormaps["viridis"](norm(n)) for n in sizes}
 
 
-def _label(axes: Axes, title: str) -> None:
-    axes.set_title(title, fontsize=SMALL)
-    dress(axes)
-
-
 def _legend(figure: Figure, axes: Axes) -> None:
     figure.legend(*axes.get_legend_handles_labels(), title="solved cases",
                   loc="outside right center", fontsize=7, title_fontsize=8)  # fmt: skip
@@ -241,8 +226,8 @@ def draw_spectra(rows: Rows) -> Figure:
         axes.axhline(EPS, color=RED, lw=1, ls=(0, (4, 3)), label="eps")
         axes.set_yscale("log")
         axes.set_ylim(1e-12, 3 * spectrum.to_numpy().max())
-        axes.set_xlabel("index of the eigenvalue", fontsize=8)
-        _label(axes, GRIDS[grid].label)
+        axes.set_title(GRIDS[grid].label, fontsize=SMALL)
+        dress(axes, "index of the eigenvalue", size=SMALL)
     axes_of[0].set_ylabel("eigenvalue (p.u.², rad²)", fontsize=8)
     _legend(figure, axes_of[0])
     return figure
@@ -260,7 +245,8 @@ def draw_deviations(rows: Rows) -> Figure:
             (column[0], last, f"the {last:,} it is part of"), (column[1], far, f"{far:,} others"),
         ):  # fmt: skip
             _draw_deviations(axes, spectrum, reference, _colours(spectra))
-            _label(axes, f"{GRIDS[grid].label}, from {said}")
+            axes.set_title(f"{GRIDS[grid].label}, from {said}", fontsize=SMALL)
+            dress(axes)
         column[1].set_xlabel("index of the eigenvalue", fontsize=8)
     for axes in axes_of[:, 0]:
         axes.set_ylabel("deviation (%)", fontsize=8)
@@ -289,10 +275,9 @@ def _effective_rank(grid: str, rows: Rows) -> Numbers:
     """What may be meant by it; the paper doesn't say."""
     low, high = map(int, PAPER_RANK[grid].split("-"))
     ranks = _ranks(grid, rows)
-    if ranks and min(ranks.values()) < low and max(ranks.values()) > high:
-        if not any(low <= rank <= high for rank in ranks.values()):
-            raise Undecided("the paper doesn't define effective rank, and of the usual definitions "
-                            "some give less than that, some more")  # fmt: skip
+    if {(rank > high) - (rank < low) for rank in ranks.values()} == {-1, 1}:
+        raise Undecided("the paper doesn't define effective rank, and of the usual definitions "
+                        "some give less than that, some more")  # fmt: skip
     return ranks
 
 
@@ -324,7 +309,7 @@ SPECTRA = (
     *(Claim(f"the covariance of {grid} has an effective rank of {told.replace('-', ' to ')}",
             "by definition", partial(_effective_rank, grid),
             rules.in_one(rules.between(*map(int, told.split("-")))), where="appendix H",
-            beside=partial(_ranks, grid))
+            beside=Note("By usual definitions", partial(_ranks, grid)))
       for grid, told in PAPER_RANK.items()),
     Claim("the spectrum decays by 3 to 5 orders of magnitude over the first 10 to 20 indices",
           "orders of magnitude to the 20th", _by_grid(lambda rows, g: _decades(_at_400(rows)[g])),
@@ -343,9 +328,9 @@ DEVIATIONS = (
     Claim("eigenvalues at 1,500 cases hardly deviate from those at 2,000, which confirms that "
           "reference as converged",
           f"largest deviation of the {LEADING} leading ones, 2,000 cases from 20,000 others, %",
-          _leading_at(-2, -1), rules.at_most(PAPER_DEVIATION), beside=_leading_at(-3, -2),
-          why="Beside it is the deviation of 1,500 from 2,000, which share three quarters of their "
-          "rows."),
+          _leading_at(-2, -1), rules.at_most(PAPER_DEVIATION),
+          beside=Note("Of 1,500 cases from 2,000, which share three quarters of their rows",
+                      _leading_at(-3, -2))),
 )  # fmt: skip
 
 ARTEFACTS = (

@@ -29,22 +29,16 @@ ROWS = {
     "ICW": ("zca", "ctx"),
 }
 """The paper's names of variants: transform, and whose statistics."""
-
-
 INTACT_GRAPH = {
     "Z-Score(ctx), intact graph": ("zscore", "ctx-intact"),
     "ICW, intact graph": ("zca", "ctx-intact"),
 }
 """Ours: the graph network keeps the graph that it was trained on."""
-
-
 TRAINED_OTHERWISE = {
     "transformer": ("No Norm",),
     "pfgnn": ("ZCA Frozen", "ICW", "ICW, intact graph"),
 }
 """Backbone to variants of what was trained longer, or without dropout, too."""
-
-
 FROZEN = tuple(name for name, (_, statistics) in ROWS.items() if statistics == "frozen")
 ADAPTED = ("Z-Score(ctx)", "Residual(ctx)", "ICW")
 CHAIN = ("Residual(ctx)", "Z-Score(ctx)", "ICW")
@@ -83,8 +77,6 @@ PAPER_TABLE_2 = {
     },
 }
 """Table II, case30: seconds for 1,000 rows, then overall MAE on base, N-2 Most and N-1 Most."""
-
-
 PAPER_COLUMNS = ("seconds", "base", "N-2", "N-1")
 MODEST = 3.5
 """Times as long, up to which inference with a context is modestly longer; the paper has 3.3."""
@@ -145,9 +137,9 @@ def _accuracy_table(rows: Rows, topology: str) -> Table:
     variants, longer, no_dropout = (rows[n] for n in ("variants", "longer", "pfgnn-no-dropout"))
     all_of = {b: (*ROWS, *(INTACT_GRAPH if b == "pfgnn" else ())) for b in BACKBONE_LABELS}
     cells: list[Sequence[object]] = []
-    for mark, frame, names in (
-        ("", variants, all_of), ("*", longer, TRAINED_OTHERWISE), ("°", no_dropout, TRAINED_OTHERWISE),
-    ):  # fmt: skip
+    some = TRAINED_OTHERWISE
+    wanted = (("", variants, all_of), ("*", longer, some), ("°", no_dropout, some))
+    for mark, frame, names in wanted:
         for backbone in _measured(frame):
             for variant in names[backbone]:
                 ours = errors(frame, variant, topology, backbone)
@@ -170,9 +162,9 @@ def _accuracy_table(rows: Rows, topology: str) -> Table:
         f"Overall MAE, case30, {TOPOLOGY_LABELS[topology]}",
         ("backbone", "variant", ">ours", ">paper", ">ours / paper"),
         cells if len(variants) else (),
-        f"{_num_context(variants)} context rows, {num_seeds(variants)} seeds. MAE over all outputs, "
-        "p.u. and radians mixed. Perfect surrogate: ICW around exact solutions of the intact grid. "
-        f"Trained for {told}.",
+        f"{_num_context(variants)} context rows, {num_seeds(variants)} seeds. MAE over all "
+        "outputs, p.u. and radians mixed. Perfect surrogate: ICW around exact solutions of the "
+        f"intact grid. Trained for {told}.",
     )  # fmt: skip
 
 
@@ -292,7 +284,8 @@ FINDINGS = (
          "to the network changes its whitened output, for which moments of y don't account",
          _compared(mean_ratio, {f"over the {graph} graph":
                                 ((name, "N-2", "pfgnn"), (name, "base", "pfgnn"))
-                                for graph, name in (("new", "ICW"), ("intact", "ICW, intact graph"))}),
+                                for graph, name in (("new", "ICW"),
+                                                    ("intact", "ICW, intact graph"))}),
          {"over the new graph": paper_mae("pfgnn", "ICW", "N-2")
           / paper_mae("pfgnn", "ICW", "base")}),
     Claim("a context costs only a modest increase of inference time, from 0.03 s to 0.09 s for "

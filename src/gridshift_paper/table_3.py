@@ -73,12 +73,8 @@ COSTS = ("training_topologies", "training_s", "num_solves", "data_s", "fit_s", "
          "us_per_row")  # fmt: skip
 COLLAPSE = 0.5
 """Share of the frozen error on N-2 from which a method has collapsed as the frozen one does."""
-
-
 HOLDS_BASE = 2.0
 """Error on an outage over that on the intact grid up to which a method has held its accuracy."""
-
-
 SAME_BAND = 1.5
 """Error over that of the best up to which a method is in its band."""
 
@@ -273,7 +269,7 @@ def _as_good_as_icw(rows: Rows) -> Numbers:
         names = means.index[(means.v <= icw.v) & cheap].difference([*OWN, *REFERENCES])
         theirs = names.intersection([*ZERO_SHOT, *RIVALS])
         for whose, some in (("the paper's", theirs), ("others", names.difference(theirs))):
-            found[f"{whose} on {grid}{len(some) and f' ({listed(some)})' or ''}"] = len(some)
+            found[f"{whose} on {grid}{(len(some) and f' ({listed(some)})') or ''}"] = len(some)
     return found
 
 

@@ -35,8 +35,6 @@ from gridshift_paper.records import Key, Record, Study, crossed
 
 WITH_CONTEXT = {"residual": "residual", "zscore": "zscore", "zca": "icw", "zca-sas": "icw-sas"}
 """Transform to the method that re-estimates it from a context; 'identity' has no statistics."""
-
-
 VARIANTS_OF = {
     ("case30", "mlp"): ("identity", *WITH_CONTEXT),
     ("case30", "transformer"): ("identity", *WITH_CONTEXT),
@@ -45,8 +43,6 @@ VARIANTS_OF = {
     ("case300", "mlp"): ("zca",),
 }
 """Grid and backbone to the transforms measured; the third moment is on case30 in the paper."""
-
-
 NUM_TIMINGS = 5
 """Of which the fastest counts, in CPU time: a busy machine changes it little."""
 

@@ -156,8 +156,9 @@ def made_up() -> dict[str, pd.DataFrame]:
             target=("no-norm", "zscore"), num_steps=STEPS, **contexts,
         ),
         "band-30": every(
-            grid=("case118",), tercile=("low", "mid", "high"), outage=("line:1", "line:2"), num_steps=(0, 100, 4_000),
-            target=("no-norm", "zscore"), method=("icw", "frozen", "fine-tune"), seed=SEEDS,
+            grid=("case118",), tercile=("low", "mid", "high"), outage=("line:1", "line:2"),
+            num_steps=(0, 100, 4_000), target=("no-norm", "zscore"),
+            method=("icw", "frozen", "fine-tune"), seed=SEEDS,
         ).query("(method == 'fine-tune') == (num_steps > 0)"),
     }  # fmt: skip
 

@@ -7,9 +7,10 @@ import scipy.linalg
 
 from gridshift.errors import GridshiftError
 from gridshift.learn.moments import EPS
-from gridshift_paper import context_size, spectra
+from gridshift_paper import context_size, context_sweep, spectra
 from gridshift_paper.claims import Judged, Verdict
-from gridshift_paper.context_size import SIZES, SWEEPS, SWEEPS_NO_DROPOUT, captured
+from gridshift_paper.context_size import SIZES, captured
+from gridshift_paper.context_sweep import SWEEPS, SWEEPS_NO_DROPOUT
 from gridshift_paper.protocol import GRIDS, context_rows, rows_for_test
 from gridshift_paper.records import Book
 from gridshift_paper.spectra import (
@@ -22,7 +23,7 @@ from gridshift_paper.spectra import (
 )
 from tests.paper.conftest import TINY
 
-ARTEFACTS = (*context_size.ARTEFACTS, *spectra.ARTEFACTS)
+ARTEFACTS = (*context_sweep.ARTEFACTS, *context_size.ARTEFACTS, *spectra.ARTEFACTS)
 OUTAGE = GRIDS["case30"].double
 # Wide enough that a context of the paper's relative size has more rows than outputs.
 SCALE = replace(TINY, num_context=80, num_rows=250)
@@ -142,7 +143,7 @@ def test_the_sweep_sets_the_papers_table_beside_ours(covariance):
     assert levels.rows[1][1] == 1590
     growth = next(c for c in artefact.comments(rows) if isinstance(c, Judged))
     # 0.04 over 0.004 and 0.002
-    assert "400 cases 10.0 (paper 8.30), 1,600 cases 20.0 (paper 17.2)" in growth.ours
+    assert "400 cases 10.0 (paper 8.30); 1,600 cases 20.0 (paper 17.2)" in growth.ours
     assert growth.verdict == Verdict.HOLDS
 
 

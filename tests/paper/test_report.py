@@ -60,7 +60,7 @@ def test_both_pages_hold_every_number_and_claim_and_need_nothing_from_elsewhere(
     text, html = page.read_text(), site.read_text()
     for content in (text, html):
         assert "1.50 ± 0.707" in content
-        assert "errors shrink. This does not hold here. Error: first 1.00, second 2.00" in content
+        assert "errors shrink. This does not hold here. Error: first 1.00; second 2.00." in content
         assert "Rows are few: all 2." in content
         assert "Of 1 claims 0 hold here, 1 do not, and 0 are not decided here." in content
     assert "](../site/figures/example.png)" in text

@@ -171,7 +171,7 @@ def test_uniform_is_claimed_only_if_no_outage_is_an_exception(loses):
         if isinstance(judged, Judged) and "uniform" in judged.claim.says
     ]
     assert uniform.verdict == (Verdict.FAILS if loses else Verdict.HOLDS)
-    assert f"|V| {4 - loses} of 4, theta 4 of 4" in uniform.ours
+    assert f"|V| {4 - loses} of 4; theta 4 of 4" in uniform.ours
 
 
 def test_the_layout_of_a_sweep_is_that_of_the_grid():

@@ -54,7 +54,7 @@ def test_a_number_without_one_of_the_papers_breaks_a_rule_that_compares():
 def test_bounds_by_name():
     rule = rules.above({"a": 1, "b": 10})
     assert broken(rule, {"a": 5, "b": 5}) == ["b"]
-    assert rule.needed == "more than 1.00 (a) and more than 10.0 (b)"
+    assert rule.needed == "more than 1 (a) and more than 10 (b)"
 
 
 def test_falling_compares_each_number_with_the_one_before():
@@ -110,19 +110,19 @@ def test_rows_that_cannot_decide_say_why():
         raise Undecided("the paper doesn't define it")
 
     undecided = Claim("the rank is 12", "rank", ours, rules.at_least(12),
-                      beside=lambda rows: {"by entropy": 2.3})  # fmt: skip
+                      beside=Note("Ours", lambda rows: {"by entropy": 2.3}))  # fmt: skip
     found = decide(undecided, {})
     assert found.verdict == Verdict.OPEN
     assert str(found) == (
         "The paper: the rank is 12. Not decided here. Reason: the paper doesn't define it. "
-        "Beside it: by entropy 2.30."
+        "Ours: by entropy 2.30."
     )
 
 
 def test_a_share_of_counts_is_compared_and_the_counts_are_written():
     found = decide(claim({"seeds": Count(2, 3)}, rules.MOSTLY), {})
     assert found.verdict == Verdict.HOLDS
-    assert found.ours == "Frozen over ICW: seeds 2 of 3; needed: more than half."
+    assert found.ours == "Frozen over ICW: seeds 2 of 3. Needed: more than half."
     assert decide(claim({"seeds": Count(0, 0)}, rules.MOSTLY), {}).verdict == Verdict.OPEN
 
 
@@ -131,16 +131,16 @@ def test_a_claim_that_fails_says_why_and_one_that_holds_does_not():
     failing = decide(claim({"N-1": 3.0}, paper={"N-1": 13}, why=why), {})
     assert str(failing) == (
         "The paper: ICW gains ten times. This does not hold here. Frozen over ICW: N-1 3.00 "
-        "(paper 13.0); needed: at least 10.0. Rows are few."
+        "(paper 13). Needed: at least 10. Rows are few."
     )
     assert why not in str(decide(claim({"N-1": 30.0}, why=why), {}))
 
 
 def test_of_many_numbers_those_that_fail_are_written_or_the_extremes():
     many = {f"n{i}": 10.0 + i for i in range(12)}
-    assert "12 numbers, from n0 10.0, n11 21.0;" in decide(claim(many), {}).ours
+    assert "smallest and largest of 12: n0 10.0; n11 21.0." in decide(claim(many), {}).ours
     worse = decide(claim({**many, "n3": 1.0, "n7": 2.0}), {})
-    assert "2 of 12 are not, n3 1.00, n7 2.00;" in worse.ours
+    assert "2 of 12 break the rule: n3 1.00; n7 2.00." in worse.ours
 
 
 def test_a_note_without_numbers_is_not_made():

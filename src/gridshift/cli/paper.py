@@ -63,12 +63,12 @@ def paper(
     """Measure a table or a figure of the paper and set it beside the paper's numbers.
 
     NAME is an artefact, or list, all, claims or report. Rows that were measured are kept, and what
-    is missing goes on from there, however it was interrupted. claims (the paper's statements, true
-    here or not) and report (all pages and pictures) measure nothing.
+    is missing goes on from there, however it was interrupted. claims (the paper's statements, and
+    whether they hold here) and report (all pages and pictures) measure nothing.
     """
+    from gridshift_paper.artefacts import artefact, artefacts
     from gridshift_paper.protocol import SCALES
     from gridshift_paper.records import Book
-    from gridshift_paper.artefacts import artefact, artefacts
 
     chosen = SCALES[scale] if seeds is None else SCALES[scale].with_seeds(seeds)
     book = Book(results, chosen)
