@@ -29,7 +29,7 @@ from gridshift_paper.outages import (
 )
 from gridshift_paper.protocol import GRIDS
 from gridshift_paper.rules import Count
-from gridshift_paper.selection import count, measured
+from gridshift_paper.selection import count, measured, picked
 
 SHOWN = {"frozen": "frozen", "icw": "ICW", "icw-paired": "paired"}
 LABELS = {"v": "|V|, p.u.", "theta_deg": "theta, °"}
@@ -239,8 +239,7 @@ def _hardest_pairs(rows: Rows) -> Numbers:
 
 
 def _lost_rows(rows: Rows) -> Numbers:
-    frame = frame_of(rows, PAIRS)
-    frozen = frame[frame.method == "frozen"]
+    frozen = picked(frame_of(rows, PAIRS), method="frozen")
     return {"tests": count(frozen.failed_test > 0), "contexts": count(frozen.failed_context > 0),
             "test rows in all": int(frozen.failed_test.sum())}  # fmt: skip
 

@@ -146,11 +146,15 @@ VARIANTS = Study(
 )
 
 
-def _measure_longer(
-    scale: Scale, *, grid: str, backbone: str, transform: str, num_steps: int, seed: int
-) -> list[Record]:
+def _measure_otherwise(
+    scale: Scale, *, grid: str, backbone: str, transform: str, seed: int,
+    num_steps: int | None = None, dropout: float | None = None,
+) -> list[Record]:  # fmt: skip
+    """Rows of one of the paper's surrogates, trained for other steps or with another dropout."""
     config = base_config(scale, backbone=backbone, transform=transform, seed=seed)
-    training = replace(config.training, num_steps=num_steps)
+    training = replace(config.training, num_steps=num_steps or config.training.num_steps)
+    if dropout is not None:
+        config = replace(config, backbone=replace(config.backbone, dropout=dropout))
     return measure_surrogate(scale, trained(grid, replace(config, training=training)), seed)
 
 
@@ -165,16 +169,8 @@ LONGER = Study(
     name="longer",
     about="what this scale trains for fewer steps than the MLP, trained for as many; one seed",
     keys=_longer,
-    measure=_measure_longer,
+    measure=_measure_otherwise,
 )
-
-
-def _measure_pfgnn_without_dropout(
-    scale: Scale, *, grid: str, backbone: str, transform: str, seed: int
-) -> list[Record]:
-    config = base_config(scale, backbone=backbone, transform=transform, seed=seed)
-    config = replace(config, backbone=replace(config.backbone, dropout=0.0))
-    return measure_surrogate(scale, trained(grid, config), seed)
 
 
 PFGNN_NO_DROPOUT = Study(
@@ -183,19 +179,17 @@ PFGNN_NO_DROPOUT = Study(
     keys=lambda scale: crossed(
         grid=scale.grids_of("case30"), backbone=["pfgnn"], transform=["zca"], seed=scale.seeds[:1]
     ),
-    measure=_measure_pfgnn_without_dropout,
+    measure=partial(_measure_otherwise, dropout=0.0),
 )
-
-
-def _measure_without_dropout(scale: Scale, *, grid: str, seed: int) -> list[Record]:
-    return measure_surrogate(scale, surrogate_without_dropout(scale, grid, seed=seed), seed)
 
 
 NO_DROPOUT = Study(
     name="no-dropout",
     about="the same of a surrogate that fits the intact grid better: what is left to the network",
     keys=lambda scale: crossed(seed=scale.seeds, grid=scale.grids_of(*GRIDS)),
-    measure=_measure_without_dropout,
+    measure=lambda scale, grid, seed: measure_surrogate(
+        scale, surrogate_without_dropout(scale, grid, seed=seed), seed
+    ),
 )
 
 
