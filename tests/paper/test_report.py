@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
@@ -13,6 +15,7 @@ from gridshift_paper.artefacts import (
     mean_and_spread,
 )
 from gridshift_paper.claims import Claim, Note, Undecided
+from gridshift_paper.protocol import SCALES
 from gridshift_paper.records import Book, Study, crossed
 from gridshift_paper.report import claims_table, section, write_pages
 
@@ -112,3 +115,13 @@ def test_an_artefact_that_needs_no_rows_is_shown_without_any(tmp_path, tiny):
 
 def test_every_module_makes_what_the_list_of_modules_says():
     assert [*artefacts()] == [name for names in MODULES.values() for name in names]
+
+
+def test_every_stored_row_is_one_of_its_study():
+    """Keys of tasks decide which rows are found: none may change unless its study's version does."""
+    book = Book(Path(__file__).parents[2] / "paper", SCALES["full"])
+    studies = {study.name: study for one in artefacts().values() for study in one.studies}
+    stored = {path.stem for path in book.folder.glob("*.parquet")}
+    assert stored == set(studies)
+    for study in studies.values():
+        assert len(book.rows(study)) == book.num_rows(study) > 0, study.name
