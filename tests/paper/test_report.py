@@ -118,7 +118,7 @@ def test_every_module_makes_what_the_list_of_modules_says():
 
 
 def test_every_stored_row_is_one_of_its_study():
-    """Keys of tasks decide which rows are found: none may change unless its study's version does."""
+    """Keys of tasks decide which rows are found; none may change without its study's version."""
     book = Book(Path(__file__).parents[2] / "paper", SCALES["full"])
     studies = {study.name: study for one in artefacts().values() for study in one.studies}
     stored = {path.stem for path in book.folder.glob("*.parquet")}
