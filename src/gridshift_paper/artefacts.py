@@ -1,22 +1,22 @@
 """`Artefact`: a table or a figure of the paper, and what it needs to be made anew."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from gridshift.errors import GridshiftError
 from gridshift.study.text import real
+from gridshift_paper.claims import Claim, Judged, Note, Rows, decide, note
 from gridshift_paper.records import Book, Study
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Rows = Mapping[str, pd.DataFrame]
-"""Name of a study to its rows; a frame without rows if nothing was measured."""
 
-
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Table:
     """Our numbers and the paper's; a column named with a leading '>' is aligned to the right."""
 
@@ -35,29 +35,12 @@ class Table:
         return f"**{self.title}**\n\n{text}{below}".replace("**|V|", "**\\|V\\|")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Claim:
-    """A statement of the paper, and what our rows say of it."""
-
-    says: str
-    """The paper's statement: a clause without a full stop."""
-    holds: bool
-    """Whether it is true of our numbers."""
-    ours: str
-    """The numbers that decide it, and why if it does not hold: the rest of the sentence."""
-
-    def __str__(self) -> str:
-        verdict = "holds here" if self.holds else "does not hold here"
-        return f"The paper: {self.says}. This {verdict}: {self.ours}"
-
-
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Artefact:
     """One numbered table or data figure of the paper, or one of ours beside them."""
 
     name: str
     """As `gridshift paper NAME` takes it."""
-    kind: Literal["table", "figure"]
     paper: str
     """Where it is in the paper: 'Table II', 'Fig. 4'; empty: not in it."""
     title: str
@@ -66,12 +49,65 @@ class Artefact:
     """Numbers of the artefact, the paper's beside ours wherever it gives any."""
     draw: "Callable[[Rows], Figure] | None" = None
     """The picture; None for a table."""
-    comments: Callable[[Rows], Iterable[str | Claim]] = lambda rows: ()
-    """What the numbers say, which claims hold, where and why they differ from the paper's."""
+    findings: Sequence[Claim | Note] = ()
+    """The paper's claims, and what our rows show besides."""
+
+    @property
+    def kind(self) -> str:
+        """'table' or 'figure'."""
+        return "table" if self.draw is None else "figure"
 
     def rows(self, book: Book) -> Rows:
         """Rows there are of its studies."""
         return {study.name: book.rows(study) for study in self.studies}
+
+    def comments(self, rows: Rows) -> list[Judged | str]:
+        """What these rows say of each finding."""
+        said = [decide(f, rows) if isinstance(f, Claim) else note(f, rows) for f in self.findings]
+        return [one for one in said if one]
+
+
+MODULES = {
+    "table_2": ("table-2",),
+    "per_metric": ("per-metric-n1", "per-metric-n2"),
+    "moments": ("mae-by-moment", "voltage-by-level", "capacity"),
+    "hyperparameters": ("hyperparameters",),
+    "table_3": ("table-3",),
+    "robustness": ("consistency", "n2-pairs", "physical-validity"),
+    "gap_and_wins": ("mmd-gap-30", "mmd-gap-118", "win-counts"),
+    "context_sweep": ("context-sweep",),
+    "context_size": ("context-size-118", "context-size-30"),
+    "spectra": ("spectra", "deviations"),
+    "cost_plane": ("cost-position", "cost-300", "fine-tuning-cost"),
+    "scratch": ("scratch-no-norm", "scratch-zscore"),
+    "band": ("band-30",),
+    "deployment": ("deployment-cost",),
+    "shift": ("operator-shift", "mmd-by-moment"),
+    "round_trip": ("round-trip",),
+}  # fmt: skip
+"""Modules of the paper's items, in the order of the pages, and what each of them makes."""
+
+
+def artefacts() -> dict[str, Artefact]:
+    """Name to artefact, all of them."""
+    return {one.name: one for module in MODULES for one in _in(module)}
+
+
+def artefact(name: str) -> Artefact:
+    """The artefact of that name.
+
+    Raises:
+        GridshiftError: there is none.
+    """
+    for module, names in MODULES.items():
+        if name in names:
+            return next(one for one in _in(module) if one.name == name)
+    known = ", ".join(name for names in MODULES.values() for name in names)
+    raise GridshiftError(f"no artefact {name!r}; choose one of {known}")
+
+
+def _in(module: str) -> Sequence[Artefact]:
+    return import_module(f"gridshift_paper.{module}").ARTEFACTS
 
 
 def cell(value: object) -> str:

@@ -6,9 +6,11 @@ it is done. A study that was cut off goes on with the tasks that are missing.
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,8 @@ from gridshift.study.provenance import Threads, about_this_machine
 from gridshift_paper.protocol import Scale
 
 Value = str | int | float | bool
+Key = Mapping[str, Value]
+"""What is measured: grid, outage, seed, ...; these become columns of its rows."""
 Record = Mapping[str, Value | None]
 Progress = Callable[[int, int], None]
 """Called with the tasks done and the number of all."""
@@ -32,8 +36,7 @@ Progress = Callable[[int, int], None]
 class Task:
     """One measurement."""
 
-    key: Mapping[str, Value]
-    """What is measured: grid, outage, seed, ...; these become columns of its rows."""
+    key: Key
     measure: Callable[[], Sequence[Record]]
     """Rows with further columns."""
 
@@ -45,9 +48,23 @@ class Study:
     name: str
     about: str
     """One sentence: what is measured."""
-    tasks: Callable[[Scale], Iterable[Task]]
+    keys: Callable[[Scale], Iterable[Key]]
+    """One for each task, in the order in which they are measured."""
+    measure: Callable[..., Sequence[Record]]
+    """Rows of a task: gets the scale, and the key's entries by name."""
     version: int = 1
     """Raised when the meaning of a row changes, so that older rows are measured anew."""
+
+    def tasks(self, scale: Scale) -> Iterator[Task]:
+        """What there is to measure at a scale."""
+        for key in self.keys(scale):
+            yield Task(key=key, measure=partial(self.measure, scale, **key))
+
+
+def crossed(**columns: Iterable[Value]) -> Iterator[Key]:
+    """Keys of all combinations; the last column changes fastest."""
+    for values in product(*columns.values()):
+        yield dict(zip(columns, values, strict=True))
 
 
 class Book:
@@ -186,7 +203,7 @@ def _runs(path: Path) -> dict[str, Any]:
     return runs
 
 
-def _identity(study: Study, scale: Scale, key: Mapping[str, Value]) -> str:
+def _identity(study: Study, scale: Scale, key: Key) -> str:
     settings = scale.settings(str(key.get("backbone", "mlp")))
     parts = (study.name, study.version, settings, dict(key))
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:12]

@@ -1,6 +1,7 @@
 """The pages of the paper's artefacts: `docs/paper.md`, and one self-contained HTML page."""
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,10 +10,10 @@ from typing import TYPE_CHECKING
 import jinja2
 import matplotlib as mpl
 
-from gridshift.errors import GridshiftError
 from gridshift.storage import replacing, write_text
 from gridshift.study.figures import STYLE, as_svg
-from gridshift_paper.artefacts import Artefact, Claim, Rows, Table, cell
+from gridshift_paper.artefacts import Artefact, Table, cell
+from gridshift_paper.claims import Judged, Undecided, Verdict
 from gridshift_paper.records import Book
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ class Section:
 
     artefact: Artefact
     tables: Sequence[Table]
-    comments: Sequence[str | Claim]
+    comments: Sequence[Judged | str]
     figure: "Figure | None"
     num_rows: int
 
@@ -38,41 +39,46 @@ class Section:
         place = f"{self.artefact.paper}: " if self.artefact.paper else ""
         return f"{place}{self.artefact.title}"
 
+    @property
+    def claims(self) -> list[Judged]:
+        """The paper's claims among the comments."""
+        return [comment for comment in self.comments if isinstance(comment, Judged)]
+
 
 def section(artefact: Artefact, book: Book) -> Section:
     """The artefact, made from the rows there are; nothing is measured."""
-    rows: Rows = artefact.rows(book)
+    rows = artefact.rows(book)
     number = sum(len(frame) for frame in rows.values())
     figure = None
     with mpl.rc_context(STYLE):
         if artefact.draw is not None and number:
             try:
                 figure = artefact.draw(rows)
-            except GridshiftError:
+            except Undecided:
                 figure = None  # the rows that it needs are still missing; the tables say which
     told = bool(number) or not artefact.studies
     return Section(
         artefact=artefact, tables=artefact.tables(rows) if told else (),
-        comments=tuple(artefact.comments(rows)) if told else (), figure=figure, num_rows=number,
+        comments=artefact.comments(rows), figure=figure, num_rows=number,
     )  # fmt: skip
 
 
 def claims_table(sections: Iterable[Section]) -> Table:
-    """Every claim of the paper that an artefact decides, one by one."""
-    rows = [
-        (one.artefact.name, claim.says, "yes" if claim.holds else "no", claim.ours)
-        for one in sections
-        for claim in one.comments
-        if isinstance(claim, Claim)
-    ]
-    held = sum(row[2] == "yes" for row in rows)
+    """Every claim of the paper, one by one, and what our rows say of it."""
+    claims = [(one.artefact, claim) for one in sections for claim in one.claims]
+    found = Counter(judged.verdict for _, judged in claims)
     return Table(
         title="The paper's claims, one by one",
-        columns=("artefact", "the paper says", "true here", "our numbers"),
-        rows=rows,
-        note=f"{held} of {len(rows)} hold here. A number holds if ours is within a fifth of it, a "
-        "factor if ours is no more than a fifth smaller.",
-    )
+        columns=("artefact", "the paper says", "where", "verdict", "our numbers"),
+        rows=[
+            (artefact.name, judged.claim.says, judged.claim.where or artefact.paper,
+             judged.verdict.value, judged.ours)
+            for artefact, judged in claims
+        ],
+        note=f"Of {len(claims)} claims {found[Verdict.HOLDS]} hold here, {found[Verdict.FAILS]} do "
+        f"not, and {found[Verdict.OPEN]} are not decided here. A number holds if ours is within a "
+        "fifth of it, a factor if ours is no more than a fifth smaller.",
+    )  # fmt: skip
 
 
 def save_figure(figure: "Figure", path: Path) -> None:

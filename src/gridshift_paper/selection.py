@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-TOLERANCE = 0.2
-"""Difference of a number from the paper's that its claim survives: other weights, data, machine."""
+from gridshift_paper.claims import Frame, Rows, Undecided
+from gridshift_paper.rules import NAN, Count
 
 
-def picked(frame: pd.DataFrame, **wanted: object) -> pd.DataFrame:
+def picked(frame: Frame, **wanted: object) -> Frame:
     """Rows whose columns have these values."""
     for column, value in wanted.items():
         if column not in frame:
@@ -18,7 +18,7 @@ def picked(frame: pd.DataFrame, **wanted: object) -> pd.DataFrame:
     return frame
 
 
-def by_seed(frame: pd.DataFrame, column: str, **wanted: object) -> pd.Series:
+def by_seed(frame: Frame, column: str, **wanted: object) -> Frame:
     """The column of those rows, indexed by seed; empty if there are none."""
     rows = picked(frame, **wanted)
     if not len(rows):
@@ -26,49 +26,59 @@ def by_seed(frame: pd.DataFrame, column: str, **wanted: object) -> pd.Series:
     return pd.Series(rows[column].to_numpy(), index=rows["seed"].to_numpy())
 
 
-def mean(values: pd.Series) -> float:
+def mean(values: Frame) -> float:
     """Mean of values; NaN if there are none."""
-    return float(np.mean(values.to_numpy())) if len(values) else float("nan")
+    return float(np.mean(values.to_numpy())) if len(values) else NAN
 
 
-def spread(values: pd.Series) -> float:
+def spread(values: Frame) -> float:
     """Sample deviation; 0 of a single value, for error bars."""
     return float(np.std(values.to_numpy(), ddof=1)) if len(values) > 1 else 0.0
 
 
-def num_seeds(frame: pd.DataFrame) -> int:
+def num_seeds(frame: Frame) -> int:
     """How many seeds there are rows of."""
     return len(set(frame["seed"])) if len(frame) else 0
 
 
-def ratio_by_seed(left: pd.Series, right: pd.Series) -> pd.Series:
+def ratio_by_seed(left: Frame, right: Frame) -> Frame:
     """Left over right, for the seeds that both have."""
     left, right = left.align(right, join="inner")
     return left / right
 
 
-def seeds_where_smaller(left: pd.Series, right: pd.Series) -> tuple[int, int]:
-    """In how many of the seeds that both have the left one is smaller, and how many they share.
+def mean_ratio(left: Frame, right: Frame) -> float:
+    """Left over right, mean over the seeds that both have."""
+    return mean(ratio_by_seed(left, right))
+
+
+def seeds_where_smaller(left: Frame, right: Frame) -> Count:
+    """In how many of the seeds that both have the left one is smaller.
 
     Seeds pair context and test rows, so this tells more than means and deviations do.
     """
-    ratio = ratio_by_seed(left, right)
-    return int((ratio < 1).sum()), len(ratio)
+    return count(ratio_by_seed(left, right) < 1)
 
 
-def near(ours: float, paper: float) -> bool:
-    """Whether a number passes for the paper's; NaN doesn't."""
-    return abs(ours - paper) <= TOLERANCE * abs(paper)
+def count(true: Frame) -> Count:
+    """How many are true, and of how many."""
+    return Count(int(true.sum()), len(true))
 
 
-def reaches(ours: float, paper: float) -> bool:
-    """Whether a factor is as large as the paper's, or larger; NaN isn't."""
-    return ours >= (1 - TOLERANCE) * paper
+def measured(rows: Rows, *studies: str, grid: str | None = None) -> Frame:
+    """Rows of the last study, of one grid if it is given; there are some of each.
 
-
-def all_near(ours: Sequence[float], paper: Sequence[float]) -> bool:
-    """Whether each passes for the paper's."""
-    return all(near(one, told) for one, told in zip(ours, paper, strict=True))
+    Raises:
+        Undecided: there are none of one of them.
+    """
+    frame = pd.DataFrame()
+    for name in studies:
+        frame = rows.get(name, pd.DataFrame())
+        frame = picked(frame, grid=grid) if grid else frame
+        if not len(frame):
+            where = f" on {grid}" if grid else ""
+            raise Undecided(f"nothing measured yet: run the study {name}{where}")
+    return frame
 
 
 def listed(words: Sequence[str]) -> str:

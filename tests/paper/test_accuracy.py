@@ -10,8 +10,20 @@ from sklearn.metrics import r2_score
 
 from gridshift.errors import GridshiftError
 from gridshift.learn.whitening import fit_zca
-from gridshift_paper.accuracy import ARTEFACTS, TABLE_2
-from gridshift_paper.accuracy_studies import (
+from gridshift_paper import hyperparameters, moments, per_metric, table_2
+from gridshift_paper.artefacts import artefact, cell
+from gridshift_paper.claims import Judged, Rows, Verdict
+from gridshift_paper.hyperparameters import PAPER_PARAMETERS, num_parameters
+from gridshift_paper.moments import (
+    CAPACITY_SWEEP,
+    PAPER_CAPACITY,
+    coefficient_of_determination,
+    gap,
+)
+from gridshift_paper.protocol import GRIDS, Scale, base_surrogate, context_rows, rows_for_test
+from gridshift_paper.records import Book, Study
+from gridshift_paper.table_2 import PAPER_TABLE_2, ROWS
+from gridshift_paper.variants import (
     LONGER,
     NO_DROPOUT,
     PFGNN_NO_DROPOUT,
@@ -19,20 +31,10 @@ from gridshift_paper.accuracy_studies import (
     VARIANTS,
     measure_variant,
 )
-from gridshift_paper.artefacts import Claim, Rows
-from gridshift_paper.capacity import (
-    CAPACITY,
-    CAPACITY_SWEEP,
-    PAPER_CAPACITY,
-    coefficient_of_determination,
-    gap,
-)
-from gridshift_paper.hyperparameters import PAPER_PARAMETERS, num_parameters
-from gridshift_paper.moment_levels import MAE_BY_MOMENT
-from gridshift_paper.per_metric import PER_METRIC_N1, PER_METRIC_N2
-from gridshift_paper.protocol import GRIDS, Scale, base_surrogate, context_rows, rows_for_test
-from gridshift_paper.records import Book, Study
-from gridshift_paper.table_2 import PAPER_TABLE_2, ROWS
+
+ARTEFACTS = (
+    *table_2.ARTEFACTS, *per_metric.ARTEFACTS, *moments.ARTEFACTS, *hyperparameters.ARTEFACTS
+)  # fmt: skip
 
 STUDIES = (VARIANTS, REFERENCES, NO_DROPOUT, LONGER, PFGNN_NO_DROPOUT, CAPACITY_SWEEP)
 NOTHING: Rows = {study.name: pd.DataFrame() for study in STUDIES}
@@ -41,10 +43,10 @@ NOTHING: Rows = {study.name: pd.DataFrame() for study in STUDIES}
 def of_mlp(study: Study) -> Study:
     """The tasks of the MLP: graphs and attention take their time."""
 
-    def tasks(scale: Scale):
-        return (t for t in study.tasks(scale) if t.key.get("backbone", "mlp") == "mlp")
+    def keys(scale: Scale):
+        return (key for key in study.keys(scale) if key.get("backbone", "mlp") == "mlp")
 
-    return replace(study, tasks=tasks)
+    return replace(study, keys=keys)
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +101,9 @@ def test_a_graph_network_is_measured_over_the_new_graph_and_over_the_one_it_know
     scale = replace(book.scale, num_steps_pfgnn=5, num_test=20)
     found = {
         (row["topology"], row["statistics"]): row["overall"]
-        for row in measure_variant(scale, "case30", "pfgnn", "zscore", 0)
+        for row in measure_variant(
+            scale, grid="case30", backbone="pfgnn", transform="zscore", seed=0
+        )
     }
     assert found["base", "ctx"] == found["base", "ctx-intact"]
     assert found["N-1", "ctx"] != found["N-1", "ctx-intact"]
@@ -117,17 +121,15 @@ def test_a_graph_network_trained_as_long_as_the_mlp_stands_beside_the_shorter_on
     kept = short[short.statistics == "ctx"].assign(statistics="ctx-intact")
     short = pd.concat([short, kept], ignore_index=True)
     longer = short.assign(overall=short["overall"] / 2, num_steps=100)
-    n2 = TABLE_2.tables(rows | {"variants": short, "longer": longer})[1]
+    n2 = table_2.tables({**rows, "variants": short, "longer": longer})[1]
     cells = {row[:2]: row[2] for row in n2.rows}
     icw = float(cells["PFGNN", "ICW"])  # type: ignore[arg-type]
     assert float(cells["PFGNN*", "ICW"]) == pytest.approx(icw / 2, rel=0.01)  # type: ignore
     assert "with a star 100, one seed" in n2.note
-    told = [str(c) for c in TABLE_2.comments(rows | {"variants": short, "longer": longer})]
-    assert any(text.startswith("PFGNN: trained for 100 steps instead of 50") for text in told)
 
 
 def test_table_has_the_paper_s_number_and_the_ratio_beside_ours(rows: Rows):
-    base, n2, *_ = TABLE_2.tables(rows)
+    base, n2, *_ = table_2.tables(rows)
     icw = next(row for row in n2.rows if row[:2] == ("MLP", "ICW"))
     ours = rows["variants"].query("transform == 'zca' and statistics == 'ctx' and topology=='N-2'")
     assert icw[3] == 5.60e-4
@@ -156,8 +158,6 @@ def test_artefact_copes_with_part_of_the_rows(artefact, rows: Rows):
 
 @pytest.mark.parametrize("artefact", ARTEFACTS, ids=lambda a: a.name)
 def test_tables_are_eighty_columns_wide_at_most(artefact, rows: Rows):
-    from gridshift_paper.artefacts import cell
-
     for table in artefact.tables(rows):
         columns = zip(table.columns, *table.rows, strict=True)
         # two spaces between columns; a header may take several lines
@@ -180,17 +180,27 @@ def seeds_of(errors: dict[tuple[str, str, str, int], list[float]]) -> Rows:
     return {**NOTHING, "variants": pd.DataFrame(rows)}
 
 
+def claim_about(name: str, rows: Rows, words: str) -> Judged:
+    """The artefact's claim with these words."""
+    (found,) = [
+        judged
+        for judged in artefact(name).comments(rows)
+        if isinstance(judged, Judged) and words in judged.claim.says
+    ]
+    return found
+
+
 def test_factor_is_frozen_over_icw_and_a_worse_one_is_told():
     made = seeds_of({
         ("case30", "frozen", "N-1", 0): [2.0, 4.0], ("case30", "ctx", "N-1", 400): [1.0, 0.5],
         ("case300", "frozen", "N-1", 0): [1.0], ("case300", "ctx", "N-1", 400): [2.0],
     })  # fmt: skip
-    (table,) = PER_METRIC_N1.tables(made)
+    (table,) = artefact("per-metric-n1").tables(made)
     assert table.rows[0][:3] == ("30-Bus", 400, "overall")
     assert table.rows[0][5:] == (4.0, 13)
-    told = " ".join(map(str, PER_METRIC_N1.comments(made)))
-    assert "does not hold here" in told
-    assert "of 300-Bus at 400 rows (0.5)" in told
+    everywhere = claim_about("per-metric-n1", made, "every system size")
+    assert everywhere.verdict == Verdict.FAILS
+    assert "300-Bus at 400 rows 0.500" in everywhere.ours
 
 
 def test_growth_of_factors_is_judged_quantity_by_quantity():
@@ -198,9 +208,7 @@ def test_growth_of_factors_is_judged_quantity_by_quantity():
         ("case30", "frozen", "N-1", 0): [2.0], ("case30", "ctx", "N-1", 400): [1.0],
         ("case30", "frozen", "N-2", 0): [3.0], ("case30", "ctx", "N-2", 400): [1.0],
     })  # fmt: skip
-    (growth,) = [said for said in PER_METRIC_N2.comments(made) if "uniformly larger" in str(said)]
-    assert isinstance(growth, Claim)
-    assert growth.holds
+    assert claim_about("per-metric-n2", made, "uniformly larger").verdict == Verdict.HOLDS
 
 
 def test_coefficient_of_determination_is_sklearn_s_weighted_by_variance():
@@ -217,15 +225,16 @@ def test_capacity_sweep_measures_both_levels_of_a_width(tmp_path):
     )
     narrow = replace(
         CAPACITY_SWEEP,
-        tasks=lambda s: (t for t in CAPACITY_SWEEP.tasks(s) if t.key["width"] == 128),
+        keys=lambda s: (key for key in CAPACITY_SWEEP.keys(s) if key["width"] == 128),
     )
     book = Book(tmp_path, scale)
     book.run(narrow)
     rows = {"capacity": book.rows(CAPACITY_SWEEP)}
     two, three = (rows["capacity"].query(f"level == {level}")["r2"].item() for level in (2, 3))
     assert gap(rows, 128) == pytest.approx(two - three)
-    assert CAPACITY.tables(rows)[0].rows[0][0] == 128
-    assert not any("shrinks" in str(comment) for comment in CAPACITY.comments(rows))  # one width
+    assert artefact("capacity").tables(rows)[0].rows[0][0] == 128
+    # one width can't tell how a gap shrinks
+    assert claim_about("capacity", rows, "shrinks").verdict == Verdict.OPEN
 
 
 @pytest.mark.parametrize("backbone", PAPER_PARAMETERS)
@@ -234,8 +243,9 @@ def test_number_of_parameters_is_the_paper_s_up_to_rounding(backbone: str):
 
 
 def test_levels_are_drawn_for_the_backbones_there_are(rows: Rows):
-    assert MAE_BY_MOMENT.draw is not None
-    (axes,) = MAE_BY_MOMENT.draw(rows).axes
+    draw = artefact("mae-by-moment").draw
+    assert draw is not None
+    (axes,) = draw(rows).axes
     labels = axes.get_legend_handles_labels()[1]
     assert "MLP" in labels
     assert "Transformer" not in labels

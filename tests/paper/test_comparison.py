@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from gridshift.adapt.methods import METHODS
-from gridshift_paper import comparison
-from gridshift_paper.comparison import ARTEFACTS, GROUPS, METHODS_STUDY, PAPER_TABLE_3, REFERENCES
+from gridshift_paper import table_3
 from gridshift_paper.protocol import topology
 from gridshift_paper.records import Book
+from gridshift_paper.table_3 import ARTEFACTS, GROUPS, METHODS_STUDY, PAPER_TABLE_3, REFERENCES
 
 SOME = ("frozen", "icw", "ridge", "deepopf-ft", "references")
 
@@ -18,7 +18,7 @@ def book(tmp_path_factory):
 
     some = replace(
         METHODS_STUDY,
-        tasks=lambda scale: (t for t in METHODS_STUDY.tasks(scale) if t.key["method"] in SOME),
+        keys=lambda scale: (key for key in METHODS_STUDY.keys(scale) if key["method"] in SOME),
     )
     book = Book(tmp_path_factory.mktemp("methods"), TINY)
     book.run(some)
@@ -72,9 +72,7 @@ def test_a_model_taught_by_several_topologies_has_seen_neither_line_of_the_pair(
         asked.append(network.outaged)
         raise Stop
 
-    monkeypatch.setitem(
-        comparison.METHODS, "mmnp-multi", replace(METHODS["mmnp-multi"], base=start)
-    )
+    monkeypatch.setitem(table_3.METHODS, "mmnp-multi", replace(METHODS["mmnp-multi"], base=start))
     task = next(t for t in METHODS_STUDY.tasks(tiny) if t.key["method"] == "mmnp-multi")
     with pytest.raises(Stop):
         task.measure()

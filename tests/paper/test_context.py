@@ -7,13 +7,23 @@ import scipy.linalg
 
 from gridshift.errors import GridshiftError
 from gridshift.learn.moments import EPS
-from gridshift_paper.context import ARTEFACTS, COVARIANCE, SIZES, SWEEPS, SWEEPS_NO_DROPOUT
-from gridshift_paper.context_spectra import deviation, spectrum_of
-from gridshift_paper.context_tables import CURVE, captured, distance_left, landmarks
+from gridshift_paper import context_size, context_sweep, spectra
+from gridshift_paper.claims import Judged, Verdict
+from gridshift_paper.context_size import SIZES, captured
+from gridshift_paper.context_sweep import SWEEPS, SWEEPS_NO_DROPOUT
 from gridshift_paper.protocol import GRIDS, context_rows, rows_for_test
 from gridshift_paper.records import Book
+from gridshift_paper.spectra import (
+    COVARIANCE,
+    CURVE,
+    deviation,
+    distance_left,
+    landmarks,
+    spectrum_of,
+)
 from tests.paper.conftest import TINY
 
+ARTEFACTS = (*context_sweep.ARTEFACTS, *context_size.ARTEFACTS, *spectra.ARTEFACTS)
 OUTAGE = GRIDS["case30"].double
 # Wide enough that a context of the paper's relative size has more rows than outputs.
 SCALE = replace(TINY, num_context=80, num_rows=250)
@@ -131,8 +141,10 @@ def test_the_sweep_sets_the_papers_table_beside_ours(covariance):
     assert errors.rows[0][:3] == [400, 0.00433, "0.00400"]
     assert factors.rows[1][:3] == [1600, 17.2, "20.0"]
     assert levels.rows[1][1] == 1590
-    assert any("from 0.00200 at 400 cases" in str(said) for said in artefact.comments(rows))
-    assert any("10 of 1,600 context cases" in str(said) for said in artefact.comments(rows))
+    growth = next(c for c in artefact.comments(rows) if isinstance(c, Judged))
+    # 0.04 over 0.004 and 0.002
+    assert "400 cases 10.0 (paper 8.30); 1,600 cases 20.0 (paper 17.2)" in growth.ours
+    assert growth.verdict == Verdict.HOLDS
 
 
 def test_the_distance_left_is_a_share_of_that_of_the_smallest_context(covariance):
@@ -144,7 +156,7 @@ def test_the_distance_left_is_a_share_of_that_of_the_smallest_context(covariance
 def test_nothing_measured_gives_no_table_and_says_so(artefact):
     rows = {study.name: pd.DataFrame() for study in artefact.studies}
     assert list(artefact.tables(rows)) == []
-    assert list(artefact.comments(rows)) == []
+    assert {judged.verdict for judged in artefact.comments(rows)} == {Verdict.OPEN}
     if artefact.draw is not None:
         with pytest.raises(GridshiftError, match="nothing measured yet"):
             artefact.draw(rows)

@@ -7,12 +7,12 @@ import pandas as pd
 import pytest
 
 from gridshift.errors import GridshiftError
-from gridshift_paper.cost import ARTEFACTS
-from gridshift_paper.cost_paper import PAPER_BAND_RATIO, PAPER_DEPLOYMENT, PAPER_SCRATCH
-from gridshift_paper.cost_points import Seconds, closed_form, curve
-from gridshift_paper.cost_studies import BAND, CLOSED_FORM, CURVES, picks, steps_of
-from gridshift_paper.cost_tables import band_ratios, deployment, deployment_tables
-from gridshift_paper.cost_times import SWEEP, TIMES
+from gridshift_paper import band, cost_plane, scratch
+from gridshift_paper import deployment as table_4
+from gridshift_paper.band import BAND, PAPER_BAND_RATIO, band_ratios, picks
+from gridshift_paper.claims import Verdict
+from gridshift_paper.deployment import PAPER_DEPLOYMENT, SWEEP, TIMES, Seconds, deployment
+from gridshift_paper.gradient_steps import CLOSED_FORM, CURVES, closed_form, curve, steps_of
 from gridshift_paper.protocol import (
     SCALES,
     base_surrogate,
@@ -21,6 +21,7 @@ from gridshift_paper.protocol import (
     rows_for_test,
 )
 from gridshift_paper.records import Book, Study
+from gridshift_paper.scratch import PAPER_SCRATCH
 from tests.paper.conftest import TINY
 
 
@@ -28,12 +29,11 @@ def quick(study: Study) -> Study:
     """The study without PowerFlowNet, whose base surrogates take longest."""
     return replace(
         study,
-        tasks=lambda scale: (
-            task for task in study.tasks(scale) if task.key.get("backbone") != "pfgnn"
-        ),
+        keys=lambda scale: (key for key in study.keys(scale) if key.get("backbone") != "pfgnn"),
     )
 
 
+ARTEFACTS = (*cost_plane.ARTEFACTS, *scratch.ARTEFACTS, *band.ARTEFACTS, *table_4.ARTEFACTS)
 STUDIES = tuple(map(quick, (TIMES, SWEEP, CLOSED_FORM, CURVES, BAND)))
 
 
@@ -179,7 +179,7 @@ def test_artefacts_are_made_from_rows_and_say_so_if_there_are_none(artefact, row
         assert artefact.draw is None or artefact.draw(rows).axes
     empty = {study.name: pd.DataFrame() for study in artefact.studies}
     assert not artefact.tables(empty)
-    assert not artefact.comments(empty)
+    assert {judged.verdict for judged in artefact.comments(empty)} == {Verdict.OPEN}
     if artefact.draw is not None:
         with pytest.raises(GridshiftError, match="nothing measured yet"):
             artefact.draw(empty)
@@ -187,7 +187,7 @@ def test_artefacts_are_made_from_rows_and_say_so_if_there_are_none(artefact, row
 
 def test_the_papers_numbers_stand_beside_ours(rows):
     assert PAPER_BAND_RATIO == 0.83
-    table = deployment_tables(rows)[0]
+    table = table_4.tables(rows)[0]
     ours, paper = table.rows[:2]
     assert ours[0] == "case30"
     assert paper[:2] == ("paper", 38)

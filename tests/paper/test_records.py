@@ -1,27 +1,24 @@
+from dataclasses import replace
+
 import pytest
 
 from gridshift.errors import StorageError
-from gridshift_paper.records import Book, Study, Task
+from gridshift_paper.records import Book, Study, crossed
 
 
 def counting(calls, *, version=1, fail_at=None):
     """A study of one task a seed and number, which notes what it measured."""
 
-    def measure(seed, number):
+    def measure(scale, seed, number):
         if (seed, number) == fail_at:
             raise KeyboardInterrupt
         calls.append((seed, number))
         return [{"square": float(number**2), "part": part} for part in ("a", "b")]
 
-    def tasks(scale):
-        for seed in scale.seeds:
-            for number in range(3):
-                yield Task(
-                    key={"seed": seed, "number": number},
-                    measure=lambda seed=seed, number=number: measure(seed, number),
-                )
-
-    return Study(name="squares", about="squares", tasks=tasks, version=version)
+    return Study(
+        name="squares", about="squares", measure=measure, version=version,
+        keys=lambda scale: crossed(seed=scale.seeds, number=range(3)),
+    )  # fmt: skip
 
 
 def test_a_study_that_was_cut_off_goes_on_with_what_is_missing(tmp_path, tiny):
@@ -37,8 +34,6 @@ def test_a_study_that_was_cut_off_goes_on_with_what_is_missing(tmp_path, tiny):
 
 
 def test_rows_of_other_settings_never_mix(tmp_path, tiny):
-    from dataclasses import replace
-
     calls = []
     Book(tmp_path, tiny).run(counting(calls))
     longer = replace(tiny, num_steps=tiny.num_steps + 1)
@@ -78,16 +73,11 @@ def test_a_task_that_another_process_added_meanwhile_is_not_there_twice(tmp_path
     first, second = Book(tmp_path, tiny), Book(tmp_path, tiny)
     calls = []
 
-    def tasks(scale):
-        for task in counting(calls).tasks(scale):
+    def measure(scale, **key):
+        first.run(counting([]))
+        return counting(calls).measure(scale, **key)
 
-            def measure(task=task):
-                first.run(counting([]))
-                return task.measure()
-
-            yield Task(key=task.key, measure=measure)
-
-    second.run(Study(name="squares", about="squares", tasks=tasks))
+    second.run(replace(counting(calls), measure=measure))
     assert len(calls) == 3
     assert list(second.rows(counting([])).square) == [0, 0, 1, 1, 4, 4]
 

@@ -11,10 +11,12 @@ from gridshift_paper.protocol import (
     SCALES,
     base_config,
     base_surrogate,
+    context_mean,
     context_rows,
+    perfect_icw,
     rows_for_test,
+    training_rows,
 )
-from gridshift_paper.references import context_mean, perfect_icw, training_rows
 
 TINY = replace(SCALES["small"], num_steps=2, num_rows=150)
 

@@ -1,40 +1,51 @@
+from pathlib import Path
+
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
 from gridshift.errors import GridshiftError
-from gridshift_paper.artefacts import Artefact, Claim, Table, mean_and_spread
-from gridshift_paper.records import Book, Study, Task
+from gridshift_paper import rules
+from gridshift_paper.artefacts import (
+    MODULES,
+    Artefact,
+    Table,
+    artefact,
+    artefacts,
+    mean_and_spread,
+)
+from gridshift_paper.claims import Claim, Note, Undecided
+from gridshift_paper.protocol import SCALES
+from gridshift_paper.records import Book, Study, crossed
 from gridshift_paper.report import claims_table, section, write_pages
-from gridshift_paper.roster import artefact, artefacts
+
+SHRINK = Claim("errors shrink", "error", lambda rows: {"first": 1.0, "second": 2.0}, rules.FALLING)
+GROW = Claim("two is more", "error", lambda rows: {"second": 2.0}, rules.above(1))
 
 
 def study():
-    def tasks(scale):
-        for seed in scale.seeds:
-            yield Task(key={"seed": seed}, measure=lambda seed=seed: [{"mae": 1.0 + seed}])
-
-    return Study(name="errors", about="errors", tasks=tasks)
+    return Study(
+        name="errors", about="errors", keys=lambda scale: crossed(seed=scale.seeds),
+        measure=lambda scale, seed: [{"mae": 1.0 + seed}],
+    )  # fmt: skip
 
 
 def example(**changes):
     def draw(rows):
         if not len(rows["errors"]):
-            raise GridshiftError("nothing measured yet")
+            raise Undecided("nothing measured yet")
         figure = Figure(figsize=(3, 2))
         figure.subplots().plot(rows["errors"].mae)
         return figure
 
     whole = {
-        "name": "example", "kind": "figure", "paper": "Fig. 99", "title": "errors | by seed",
+        "name": "example", "paper": "Fig. 99", "title": "errors | by seed",
         "studies": (study(),), "draw": draw,
         "tables": lambda rows: [
             Table(title="|V| <error>", columns=("of", ">ours"),
                   rows=[("all", mean_and_spread(rows["errors"].mae))])
         ],
-        "comments": lambda rows: [
-            Claim(says="errors shrink", holds=False, ours="they are 1 and 2."), "Rows are few."
-        ],
+        "findings": [SHRINK, Note("Rows are few", lambda rows: {"all": len(rows["errors"])})],
     }  # fmt: skip
     return Artefact(**whole | changes)
 
@@ -52,8 +63,9 @@ def test_both_pages_hold_every_number_and_claim_and_need_nothing_from_elsewhere(
     text, html = page.read_text(), site.read_text()
     for content in (text, html):
         assert "1.50 ± 0.707" in content
-        assert "errors shrink. This does not hold here: they are 1 and 2." in content
-        assert "0 of 1 hold here" in content
+        assert "errors shrink. This does not hold here. Error: first 1.00; second 2.00." in content
+        assert "Rows are few: all 2." in content
+        assert "Of 1 claims 0 hold here, 1 do not, and 0 are not decided here." in content
     assert "](../site/figures/example.png)" in text
     assert (tmp_path / "site" / "figures" / "example.png").stat().st_size > 1000
     assert "<svg" in html
@@ -70,12 +82,10 @@ def test_an_artefact_without_rows_says_so(tmp_path, tiny):
 
 
 def test_claims_are_counted_one_by_one(book):
-    holding = example(
-        name="second", comments=lambda rows: [Claim(says="two is more", holds=True, ours="2 > 1.")]
-    )
+    holding = example(name="second", findings=[GROW])
     table = claims_table([section(example(), book), section(holding, book)])
-    assert [row[2] for row in table.rows] == ["no", "yes"]
-    assert table.note.startswith("1 of 2 hold here. ")
+    assert [row[2:4] for row in table.rows] == [("Fig. 99", "does not hold"), ("Fig. 99", "holds")]
+    assert table.note.startswith("Of 2 claims 1 hold here, 1 do not, and 0 are not decided here.")
 
 
 def test_mean_and_spread_is_the_sample_deviation_over_seeds():
@@ -101,3 +111,17 @@ def test_an_artefact_that_needs_no_rows_is_shown_without_any(tmp_path, tiny):
     shown = section(artefact("hyperparameters"), Book(tmp_path, tiny))
     assert shown.num_rows == 0
     assert any(291_772 in row for table in shown.tables for row in table.rows)
+
+
+def test_every_module_makes_what_the_list_of_modules_says():
+    assert [*artefacts()] == [name for names in MODULES.values() for name in names]
+
+
+def test_every_stored_row_is_one_of_its_study():
+    """Keys of tasks decide which rows are found; none may change without its study's version."""
+    book = Book(Path(__file__).parents[2] / "paper", SCALES["full"])
+    studies = {study.name: study for one in artefacts().values() for study in one.studies}
+    stored = {path.stem for path in book.folder.glob("*.parquet")}
+    assert stored == set(studies)
+    for study in studies.values():
+        assert len(book.rows(study)) == book.num_rows(study) > 0, study.name

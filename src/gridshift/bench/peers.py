@@ -46,8 +46,8 @@ class GridshiftNewton(Peer):
 
         def run() -> Solved:
             found = engine.states(
-                [lacking(case.network)], power=engine.injected(load_p, load_q), start=start, tol=tol,
-                renewals=MAX_STEPS, max_steps=MAX_STEPS,
+                [lacking(case.network)], power=engine.injected(load_p, load_q), start=start,
+                tol=tol, renewals=MAX_STEPS, max_steps=MAX_STEPS,
             )  # fmt: skip
             return Solved(found.voltage.view(np.complex128), found.worst <= tol, found.steps)
 

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
         "`figure` (file)",
         "scale": "small, full or paper",
         "num_seeds": "root seeds",
-        "claims": "with claims: list of `artefact`, `says` (the paper), `holds` (yes, no), `ours`",
+        "claims": "with claims: list of `artefact`, `says` (the paper), `where`, `verdict` (holds, "
+        "does not hold, not decided here), `ours` (our numbers)",
         "page": "with report: the Markdown page",
         "site": "with report: the HTML page",
     },
@@ -64,12 +65,12 @@ def paper(
     """Measure a table or a figure of the paper and set it beside the paper's numbers.
 
     NAME is an artefact, or list, all, claims or report. Rows that were measured are kept, and what
-    is missing goes on from there, however it was interrupted. claims (the paper's statements, true
-    here or not) and report (all pages and pictures) measure nothing.
+    is missing goes on from there, however it was interrupted. claims (the paper's statements, and
+    whether they hold here) and report (all pages and pictures) measure nothing.
     """
+    from gridshift_paper.artefacts import artefact, artefacts
     from gridshift_paper.protocol import SCALES
     from gridshift_paper.records import Book
-    from gridshift_paper.roster import artefact, artefacts
     from gridshift_paper.shipped import shipped_rows
 
     chosen = SCALES[scale] if seeds is None else SCALES[scale].with_seeds(seeds)
@@ -132,14 +133,14 @@ def _claims(known: "list[Artefact]", book: "Book", about: dict[str, Any], as_jso
     from gridshift_paper.report import claims_table, section
 
     found = claims_table([section(one, book) for one in known])
-    listed = [
-        dict(zip(("artefact", "says", "holds", "ours"), row, strict=True)) for row in found.rows
-    ]
+    names = ("artefact", "says", "where", "verdict", "ours")
+    listed = [dict(zip(names, row, strict=True)) for row in found.rows]
 
     def render(console) -> None:
         for row in found.rows:
-            console.print(_hung(f"[{row[2]}] {row[0]}: {row[1]}", 4), markup=False)
-            console.print(_hung(f"    {row[3]}", 4), markup=False)
+            name, says, _, verdict, ours = row
+            console.print(_hung(f"[{verdict}] {name}: {says}", 4), markup=False)
+            console.print(_hung(f"    {ours}", 4), markup=False)
         console.print(found.note)
 
     emit(about | {"claims": listed}, render, as_json=as_json)

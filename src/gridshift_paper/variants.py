@@ -1,5 +1,7 @@
-"""What the accuracy artefacts are drawn from: all variants of the paper's Table II, on the intact
-grid and on both of its standard outages, and the reference levels beside them."""
+"""The paper's variants on the intact grid and on both standard outages, and levels beside them.
+
+What Table II and Figures 4, 10, 11 and 12 are drawn from.
+"""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -20,18 +22,16 @@ from gridshift_paper.protocol import (
     Scale,
     base_config,
     base_surrogate,
+    context_mean,
     context_rows,
+    errors_where_given,
+    perfect_icw,
     rows_for_test,
     surrogate_without_dropout,
     trained,
-)
-from gridshift_paper.records import Record, Study, Task
-from gridshift_paper.references import (
-    context_mean,
-    errors_where_given,
-    perfect_icw,
     training_rows,
 )
+from gridshift_paper.records import Key, Record, Study, crossed
 
 WITH_CONTEXT = {"residual": "residual", "zscore": "zscore", "zca": "icw", "zca-sas": "icw-sas"}
 """Transform to the method that re-estimates it from a context; 'identity' has no statistics."""
@@ -54,16 +54,11 @@ def context_sizes(scale: Scale, grid: str) -> tuple[int, ...]:
 
 
 def measure_variant(
-    scale: Scale, grid: str, backbone: str, transform: str, seed: int
+    scale: Scale, *, grid: str, backbone: str, transform: str, seed: int
 ) -> list[Record]:
     """Rows of one of the paper's surrogates."""
     surrogate = base_surrogate(scale, grid, transform=transform, backbone=backbone, seed=seed)
     return measure_surrogate(scale, surrogate, seed)
-
-
-def measure_without_dropout(scale: Scale, grid: str, seed: int) -> list[Record]:
-    """Rows of the surrogate that is trained without dropout."""
-    return measure_surrogate(scale, surrogate_without_dropout(scale, grid, seed=seed), seed)
 
 
 def measure_surrogate(scale: Scale, surrogate: Surrogate, seed: int) -> list[Record]:
@@ -135,69 +130,70 @@ def _fastest(work: Callable[[], Any]) -> tuple[Any, float]:
     return result, min(seconds)
 
 
-def _variants(scale: Scale) -> Iterator[Task]:
+def _variants(scale: Scale) -> Iterator[Key]:
     for seed in scale.seeds:
         for (grid, backbone), transforms in VARIANTS_OF.items():
             for transform in transforms if grid in scale.grids else ():
-                key = {"grid": grid, "backbone": backbone, "transform": transform, "seed": seed}
-                yield Task(key=key, measure=partial(measure_variant, scale, **key))
+                yield {"grid": grid, "backbone": backbone, "transform": transform, "seed": seed}
 
 
 VARIANTS = Study(
     name="variants",
     about="errors of each backbone and output transform on three topologies, with the base's "
     "statistics and with a context's",
-    tasks=_variants,
+    keys=_variants,
+    measure=measure_variant,
 )
 
 
-def measure_longer(
-    scale: Scale, grid: str, backbone: str, transform: str, num_steps: int, seed: int
-) -> list[Record]:
-    """Rows of one of the paper's surrogates that was trained for another number of steps."""
+def _measure_otherwise(
+    scale: Scale, *, grid: str, backbone: str, transform: str, seed: int,
+    num_steps: int | None = None, dropout: float | None = None,
+) -> list[Record]:  # fmt: skip
+    """Rows of one of the paper's surrogates, trained for other steps or with another dropout."""
     config = base_config(scale, backbone=backbone, transform=transform, seed=seed)
-    training = replace(config.training, num_steps=num_steps)
+    training = replace(config.training, num_steps=num_steps or config.training.num_steps)
+    if dropout is not None:
+        config = replace(config, backbone=replace(config.backbone, dropout=dropout))
     return measure_surrogate(scale, trained(grid, replace(config, training=training)), seed)
 
 
-def _longer(scale: Scale) -> Iterator[Task]:
+def _longer(scale: Scale) -> Iterator[Key]:
     for backbone, transform in (("transformer", "identity"), ("pfgnn", "zca")):
         if "case30" in scale.grids and scale.steps(backbone) < scale.num_steps:
-            key = {"grid": "case30", "backbone": backbone, "transform": transform,
+            yield {"grid": "case30", "backbone": backbone, "transform": transform,
                    "num_steps": scale.num_steps, "seed": scale.seeds[0]}  # fmt: skip
-            yield Task(key=key, measure=partial(measure_longer, scale, **key))
 
 
 LONGER = Study(
     name="longer",
     about="what this scale trains for fewer steps than the MLP, trained for as many; one seed",
-    tasks=_longer,
+    keys=_longer,
+    measure=_measure_otherwise,
 )
-
-
-def measure_pfgnn_without_dropout(
-    scale: Scale, grid: str, backbone: str, transform: str, seed: int
-) -> list[Record]:
-    """Rows of one of the paper's surrogates that was trained without dropout."""
-    config = base_config(scale, backbone=backbone, transform=transform, seed=seed)
-    config = replace(config, backbone=replace(config.backbone, dropout=0.0))
-    return measure_surrogate(scale, trained(grid, config), seed)
-
-
-def _pfgnn_without_dropout(scale: Scale) -> Iterator[Task]:
-    for case in scale.cases("case30"):
-        key = {"grid": case.name, "backbone": "pfgnn", "transform": "zca", "seed": scale.seeds[0]}
-        yield Task(key=key, measure=partial(measure_pfgnn_without_dropout, scale, **key))
 
 
 PFGNN_NO_DROPOUT = Study(
     name="pfgnn-no-dropout",
     about="the graph network with ZCA, trained without dropout; one seed",
-    tasks=_pfgnn_without_dropout,
+    keys=lambda scale: crossed(
+        grid=scale.grids_of("case30"), backbone=["pfgnn"], transform=["zca"], seed=scale.seeds[:1]
+    ),
+    measure=partial(_measure_otherwise, dropout=0.0),
 )
 
 
-def measure_references(scale: Scale, grid: str, seed: int) -> Sequence[Record]:
+NO_DROPOUT = Study(
+    name="no-dropout",
+    about="the same of a surrogate that fits the intact grid better: what is left to the network",
+    keys=lambda scale: crossed(seed=scale.seeds, grid=scale.grids_of(*GRIDS)),
+    measure=lambda scale, grid, seed: measure_surrogate(
+        scale, surrogate_without_dropout(scale, grid, seed=seed), seed
+    ),
+)
+
+
+def _measure_references(scale: Scale, *, grid: str, seed: int) -> Sequence[Record]:
     """Rows of one grid: topologies x (mean of the context, perfect surrogate of each transform)."""
     training = training_rows(scale, grid, seed=seed)
     transforms = {t: fit_output_transform(t, training.y, EPS) for t in WITH_CONTEXT}
@@ -216,30 +212,10 @@ def measure_references(scale: Scale, grid: str, seed: int) -> Sequence[Record]:
     return rows
 
 
-def _references(scale: Scale) -> Iterator[Task]:
-    for grid in scale.cases("case30", "case118", "case300"):
-        for seed in scale.seeds:
-            key = {"grid": grid.name, "seed": seed}
-            yield Task(key=key, measure=partial(measure_references, scale, **key))
-
-
-def _without_dropout(scale: Scale) -> Iterator[Task]:
-    for seed in scale.seeds:
-        for grid in scale.cases("case30", "case118", "case300"):
-            key = {"grid": grid.name, "seed": seed}
-            yield Task(key=key, measure=partial(measure_without_dropout, scale, **key))
-
-
-NO_DROPOUT = Study(
-    name="no-dropout",
-    about="the same of a surrogate that fits the intact grid better: what is left to the network",
-    tasks=_without_dropout,
-)
-
-
 REFERENCES = Study(
     name="references",
     about="errors of the context's mean, and of adaptation around exact solutions of the intact "
     "grid, for each output transform",
-    tasks=_references,
+    keys=lambda scale: crossed(grid=scale.grids_of(*GRIDS), seed=scale.seeds),
+    measure=_measure_references,
 )

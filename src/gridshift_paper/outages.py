@@ -6,10 +6,11 @@ grid, measured like the others.
 """
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 
 import numpy as np
+import pandas as pd
 
 from gridshift.adapt.context import Context
 from gridshift.adapt.datasets import Dataset
@@ -22,10 +23,22 @@ from gridshift.grid.equations import specified_mismatch
 from gridshift.learn.diagnostics import mmd
 from gridshift.learn.whitening import fit_transform
 from gridshift.study.metrics import mismatch_summary
-from gridshift_paper import protocol
-from gridshift_paper.protocol import SPREAD, WIDE_SPREAD, Scale
-from gridshift_paper.records import Record, Study, Task
-from gridshift_paper.references import context_mean, errors_where_given, perfect_icw
+from gridshift_paper.claims import Frame, Rows
+from gridshift_paper.protocol import (
+    GRIDS,
+    SPREAD,
+    WIDE_SPREAD,
+    Scale,
+    base_surrogate,
+    context_mean,
+    context_rows,
+    errors_where_given,
+    network_of,
+    perfect_icw,
+    rows_for_test,
+)
+from gridshift_paper.records import Key, Record, Study, crossed
+from gridshift_paper.selection import measured, picked
 
 TENFOLD = "icw-tenfold"
 """ICW with ten times the context: what is left of an error is not the context's size."""
@@ -33,15 +46,15 @@ ALL_METHODS = ("frozen", "residual", "zscore", "icw", "icw-paired")
 ZCA_METHODS = ("frozen", "icw", "icw-paired")
 PERFECT = {"perfect": "zca", "perfect-residual": "residual", "perfect-zscore": "zscore"}
 """Adaptation of the exact solution of the intact grid, and what it matches."""
-
 BALANCED = {*ZCA_METHODS, TENFOLD, "perfect"}
 """What the power balance is measured of."""
+TERCILES = ("low", "mid", "high")
 
 
 @lru_cache(maxsize=8)
 def connected_outages(grid: str, size: int) -> tuple[tuple[str, ...], int]:
     """Outages of `size` lines that can be studied, and how many more have no nominal solution."""
-    network = protocol.network_of(grid)
+    network = network_of(grid)
     outages = enumerate_outages(network, "lines", size)
     cut_off = zip(outages, cut_off_buses(network, outages), strict=True)
     whole = [outage for outage, buses in cut_off if not len(buses)]
@@ -63,35 +76,24 @@ def _chosen(grid: str, size: int, scale: Scale) -> tuple[str, ...]:
     return tuple(outages[i] for i in where)
 
 
-Measure = Callable[[Scale, str, str, int], list[Record]]
-"""Rows of a grid's outage and a seed."""
-
-
-def _sweep(measure: Measure, size: int, *cases: str) -> Callable[[Scale], Iterator[Task]]:
-    """Tasks: the intact grid and every outage of `size` lines, for each grid and seed."""
-
-    def tasks(scale: Scale) -> Iterator[Task]:
-        for case in scale.cases(*cases):
-            for seed in scale.seeds:
-                for outage in ("", *_chosen(case.name, size, scale)):
-                    key = {"grid": case.name, "outage": outage, "seed": seed}
-                    yield Task(key=key, measure=partial(measure, scale, case.name, outage, seed))
-
-    return tasks
+def _keys(scale: Scale, *, grids: Sequence[str], size: int = 1) -> Iterator[Key]:
+    """The intact grid and every outage of `size` lines, for each grid and seed."""
+    for grid in scale.grids_of(*grids):
+        yield from crossed(grid=[grid], seed=scale.seeds, outage=("", *_chosen(grid, size, scale)))
 
 
 @lru_cache(maxsize=32)
 def _surrogate(scale: Scale, grid: str, seed: int, spread: float, transform: str) -> Surrogate:
-    return protocol.base_surrogate(scale, grid, transform=transform, seed=seed, spread=spread)
+    return base_surrogate(scale, grid, transform=transform, seed=seed, spread=spread)
 
 
 @lru_cache(maxsize=4)
 def _intact_rows(grid: str, num_rows: int, seed: int) -> Dataset:
-    return protocol.rows_for_test(grid, "", num_rows, seed=seed)
+    return rows_for_test(grid, "", num_rows, seed=seed)
 
 
 def _measure(
-    scale: Scale, grid: str, outage: str, seed: int, *, methods: tuple[str, ...],
+    scale: Scale, *, grid: str, outage: str, seed: int, methods: tuple[str, ...],
     perfect: tuple[str, ...] = (), spread: float = SPREAD, physics: bool = True,
     distances: bool = False,
 ) -> list[Record]:  # fmt: skip
@@ -104,9 +106,9 @@ def _measure(
         distances: measure the MMD between the intact grid's rows and the outage's too, raw (in the
             row of `frozen`) and whitened.
     """
-    draw = partial(protocol.context_rows, grid, outage, seed=seed, spread=spread)
+    draw = partial(context_rows, grid, outage, seed=seed, spread=spread)
     context, longer = draw(scale.num_context), draw(10 * scale.num_context, draw=1)
-    test = protocol.rows_for_test(grid, outage, scale.num_test, seed=seed, spread=spread)
+    test = rows_for_test(grid, outage, scale.num_test, seed=seed, spread=spread)
     base = partial(_surrogate, scale, grid, seed, spread)
     with warnings.catch_warnings():
         # case300 has 600 outputs and contexts of 400: how that goes is what the rows tell
@@ -188,22 +190,62 @@ def _shortened(row: Mapping[str, float]) -> dict[str, float]:
 OUTAGES = Study(
     name="outages",
     about="Errors, power balance and distance from the intact grid of every single-line outage.",
-    tasks=_sweep(
-        partial(_measure, methods=ALL_METHODS, perfect=tuple(PERFECT), distances=True),
-        1, "case30", "case118",
-    ),
-)  # fmt: skip
+    keys=partial(_keys, grids=("case30", "case118")),
+    measure=partial(_measure, methods=ALL_METHODS, perfect=tuple(PERFECT), distances=True),
+)
 OUTAGES_300 = Study(
     name="outages-300",
     about="Errors of every single-line outage of case300, by the methods of the ZCA surrogate.",
-    tasks=_sweep(
-        partial(_measure, methods=ZCA_METHODS, perfect=("perfect",), physics=False), 1, "case300"
-    ),
+    keys=partial(_keys, grids=("case300",)),
+    measure=partial(_measure, methods=ZCA_METHODS, perfect=("perfect",), physics=False),
 )
 PAIRS = Study(
     name="pairs",
     about="Errors of every double-line outage of case30 at loads of ±50 %.",
-    tasks=_sweep(
-        partial(_measure, methods=ZCA_METHODS, spread=WIDE_SPREAD, physics=False), 2, "case30"
-    ),
+    keys=partial(_keys, grids=("case30",), size=2),
+    measure=partial(_measure, methods=ZCA_METHODS, spread=WIDE_SPREAD, physics=False),
 )
+
+
+def frame_of(rows: Rows, study: Study, grid: str | None = None) -> Frame:
+    """Rows of a study, of one grid if it is given; `theta_deg` is added.
+
+    Seeds that were measured on fewer outages than others of the grid are left out: a mean over
+    seeds is one over the same seeds for every outage.
+
+    Raises:
+        Undecided: there are none.
+    """
+    frame = measured(rows, study.name, grid=grid)
+    num_outages = frame.groupby(["grid", "seed"]).outage.nunique()
+    complete = num_outages.index[num_outages == num_outages.groupby("grid").transform("max")]
+    frame = frame[pd.MultiIndex.from_frame(frame[["grid", "seed"]]).isin(complete)]
+    return frame.assign(theta_deg=np.rad2deg(frame.theta))
+
+
+def grids_of(rows: Rows, study: Study) -> list[str]:
+    """Grids that there are rows of, as the paper orders them."""
+    frame = rows.get(study.name, pd.DataFrame())
+    return [grid for grid in GRIDS if len(picked(frame, grid=grid))]
+
+
+def outages_by_seed(frame: Frame, column: str) -> Frame:
+    """Index (seed, outage), a column for each method; the intact grid is left out."""
+    out = frame[frame.outage != ""]
+    return out.pivot(index=["seed", "outage"], columns="method", values=column)
+
+
+def outages(frame: Frame, column: str) -> Frame:
+    """Mean over seeds; index outage, a column for each method."""
+    return outages_by_seed(frame, column).groupby("outage").mean()
+
+
+def intact(frame: Frame, column: str) -> Frame:
+    """On the intact grid; index seed, a column for each method."""
+    return frame[frame.outage == ""].pivot(index="seed", columns="method", values=column)
+
+
+def terciles(error: Frame) -> pd.Series:
+    """Group of each outage, from the mildest to the hardest third by this error."""
+    thirds = np.minimum(3 * np.argsort(np.argsort(error.to_numpy())) // len(error), 2)
+    return pd.Series(pd.Categorical.from_codes(thirds, TERCILES), index=error.index)
