@@ -143,3 +143,9 @@ def test_severity_grows_with_violations_and_with_unsolved_scenarios():
 def test_lost_supply_is_above_everything_and_ordered_by_megawatts():
     assert lost_supply_severity(0) >= LOST_SUPPLY > severity(excess=1e4, unsolved=1)
     assert lost_supply_severity(20) > lost_supply_severity(10)
+
+
+@pytest.mark.parametrize("given", [{"v_max": 0.85}, {"v_min": 1.2}])
+def test_one_limit_beyond_the_grids_own_other_one_is_refused_with_the_bus(triangle, given):
+    with pytest.raises(GridshiftError, match=r"above 0.85 at bus:0|1.2 above"):
+        with_limits(triangle, **given)  # its own are at some buses only

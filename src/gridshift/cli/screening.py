@@ -246,7 +246,7 @@ def _print(console, result: "Screening", top: int, came_from: str | None) -> Non
         solved = row.status == "solved"
         place = (row.worst_branch or row.worst_bus) if solved else row.status.replace("_", " ")
         if row.islanded and not row.lost_supply:
-            place = " ".join(filter(None, (row.worst_branch or row.worst_bus, "(island)")))
+            place = " ".join(filter(None, (row.worst_branch or row.worst_bus, "(split)")))
         shares = [row.unsolved, row.any_voltage, *([row.any_overload] if rated else [])]
         ranked_by = f"{row.mw_at_risk:,.1f} MW" if row.lost_supply else row.severity
         cells = (rank, row.outage, ranked_by, *map(_percent, shares), place or None)
@@ -277,8 +277,8 @@ def _print(console, result: "Screening", top: int, came_from: str | None) -> Non
     if islands:
         mw = max(row.mw_generation_cut_off for row in islands)
         console.print(
-            f"island: buses cut off, without demand and with up to {mw:,.1f} MW of generation; the "
-            "rest is solved exactly, and the slack makes up for what is missing",
+            f"split: buses are cut off, without demand and with up to {mw:,.1f} MW of generation; "
+            "the rest of the grid is solved exactly, and the slack makes up for what is missing",
             style="dim",
         )
     console.print(
@@ -312,12 +312,18 @@ def _percent(share: float) -> str:
 
 
 def _below(result: "Screening", top: int) -> str:
+    from gridshift.grid.contingency import candidate_elements
+
     more = len(result.rows) - top
     parts = [f"{more:,} more in the report"] if more > 0 else []
     if result.splitting:
-        worst = result.splitting[0]["mw_cut_off"]
+        named = [f"{one['outage']} {one['mw_cut_off']:,.1f} MW" for one in result.splitting[:3]]
+        left = len(result.splitting) - len(named)
         parts.append(
-            f"{len(result.splitting):,} outages cut demand off, up to {worst:,.1f} MW: not "
-            "ranked, listed in the report; name them in a file of contingencies to rank them first"
+            f"not ranked, as they cut demand off: {', '.join(named)}"
+            + (f" and {left:,} more" if left else "")
+            + "; all are in the report, and a file of contingencies that names them ranks them"
         )
+    if result.config.contingencies == "lines" and candidate_elements(result.network, "trafos"):
+        parts.append("transformers: --contingencies trafos, or all")
     return "; ".join(parts)

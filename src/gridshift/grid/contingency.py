@@ -140,8 +140,9 @@ def enumerate_outages(network: Network, kind: OutageKind = "lines", size: int = 
     candidates = candidate_elements(network, kind)
     if len(candidates) < size:
         raise OutageError(
-            f"outages of {size} elements asked for; {network.name} has {len(candidates)} "
-            f"of kind '{kind}' in service"
+            f"{network.name} has {len(candidates) or 'no'} element"
+            f"{'s' * (len(candidates) != 1)} of kind '{kind}' in service; outages of {size} were "
+            "asked for"
         )
     return [make_outage(labels) for labels in combinations(candidates, size)]
 

@@ -34,7 +34,8 @@ def with_limits(
             voltage; None leaves them unrated.
 
     Raises:
-        GridshiftError: limits that are not positive numbers, or the lower above the upper.
+        GridshiftError: limits that are not positive numbers, or the lower above the upper, be it
+            the grid's own.
     """
     for name, value in (("v_min", v_min), ("v_max", v_max), ("rating_mva", rating_mva)):
         if value is not None and not (np.isfinite(value) and value > 0):
@@ -43,6 +44,14 @@ def with_limits(
         raise GridshiftError(f"v_min {v_min} must be below v_max {v_max}, for instance 0.94, 1.06")
     low = network.bus_v_min if v_min is None else np.full(network.num_buses, v_min)
     high = network.bus_v_max if v_max is None else np.full(network.num_buses, v_max)
+    crossed = np.flatnonzero(low > high)
+    if len(crossed):
+        at, b = network.bus_labels[crossed[0]], crossed[0]
+        raise GridshiftError(
+            f"the lower voltage limit is above the upper one at {len(crossed)} buses, "
+            f"{low[b]:g} above {high[b]:g} at {at}: the limit that isn't given is the grid's own; "
+            "give both"
+        )
     rating, rated = network.branch_rating, network.branch_rated
     if rating_mva is not None:
         rating = np.where(rated[:, None], rating, rating_mva / network.base_mva)
