@@ -13,7 +13,7 @@ PAGE = Path(__file__).with_name("cli.md")
 
 def reference() -> str:
     """The page, in Markdown."""
-    context = click.Context(main, info_name="gridshift")
+    context = click.Context(main, info_name="gridshift", **main.context_settings)
     parts = [
         "# Command line",
         "<!-- Written by docs/write_cli.py from the command definitions: run `make docs`. -->",

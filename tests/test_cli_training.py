@@ -109,7 +109,8 @@ def test_a_choice_among_methods_that_use_no_surrogate_needs_none():
 def test_the_seed_and_the_spread_reach_the_surrogate_that_a_command_trains(args, asked):
     command, *options = args
     result = gridshift(command, "case14", *options, "--seed", "7", "--spread", "0.3")
-    assert isinstance(result.exception, TrainedError), result.output
+    assert result.exit_code == 1
+    assert "TrainedError" in result.stderr  # the guard tells what came up
     assert asked == [SurrogateConfig(seed=7, spread=0.3)]
 
 
@@ -150,7 +151,7 @@ def test_what_can_be_refused_beforehand_is_refused_before_any_training(args, tol
     command, *options = args
     result = gridshift(command, "case14", *options)
     assert result.exit_code == 1
-    assert not isinstance(result.exception, TrainedError)
+    assert "TrainedError" not in result.stderr
     assert told in result.stderr
 
 
@@ -170,7 +171,7 @@ def test_no_number_of_training_rows_below_two_means_the_default(number):
         (("screen", "case14", "--top", "0"), "--top"),
         (("screen", "case14", "--holdout", "0"), "num_holdout must be at least 1, not 0"),
         (("screen", "case14", "--scenarios", "0"), "num_scenarios must be at least 1, not 0"),
-        (("screen", "case14", "--workers", "0"), "workers must be at least 1, not 0"),
+        (("screen", "case14", "--workers", "0"), "0 is not in the range 1<=x<=1024"),
         (("train", "case14", "--steps", "0", "--out", "base"), "at least one step"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
@@ -178,7 +179,7 @@ def test_no_number_of_training_rows_below_two_means_the_default(number):
 def test_a_zero_is_no_default(args, option):
     result = gridshift(*args)
     assert result.exit_code in (1, 2)
-    assert not isinstance(result.exception, TrainedError)
+    assert "TrainedError" not in result.stderr
     assert option in result.stderr
 
 

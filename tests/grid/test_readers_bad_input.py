@@ -279,9 +279,9 @@ def test_a_bus_number_that_pandapower_has_no_room_for_is_named(number):
     net.bus = net.bus.rename(index={13: number})
     for table, column in (("load", "bus"), ("line", "to_bus")):
         net[table][column] = net[table][column].replace(13, number)
-    with pytest.raises(GridFileError, match="bus numbers go from 0 to") as caught:
+    with pytest.raises(GridFileError) as caught:
         network_from_pandapower(net, name="case14", origin="test")
-    assert caught.value.problems[0].startswith(f"bus:{number}: ")
+    assert str(number) in caught.value.problems[0]
 
 
 def test_what_a_network_cannot_hold_is_refused_by_name():

@@ -40,7 +40,10 @@ from gridshift.cli.output import emit, table
 @click.option("--scenarios", default=400, show_default=True, help="Number of load scenarios.")
 @spread_option
 @seed_option
-@click.option("--rounds", default=7, show_default=True, help="Turns; the median counts.")
+@click.option(
+    "--rounds", type=click.IntRange(1, 1000), default=7, show_default=True,
+    help="Turns; the median counts.",
+)  # fmt: skip
 @click.option("--phases", is_flag=True, help="Measure each kernel and the machine's peak as well.")
 def bench(
     what: str, grid: str, scenarios: int, spread: float, seed: int, rounds: int, phases: bool,

@@ -221,8 +221,10 @@ def _screened(
     """
     from gridshift.adapt.methods import METHODS
     from gridshift.grid.contingency import select_outages
+    from gridshift.study.risk import with_limits
     from gridshift.study.sweep import screen as study
 
+    with_limits(network, v_min=config.v_min, v_max=config.v_max, rating_mva=config.rating_mva)
     num_outages = len(select_outages(network, config.contingencies))
     base = came_from = None
     if config.method in METHODS:

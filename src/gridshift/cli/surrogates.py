@@ -69,7 +69,7 @@ from gridshift.cli.output import drawn_spread, emit, progress, table
     "--paper", is_flag=True,
     help="Train as in the paper: 40,000 steps, a lower learning rate, dropout.",
 )  # fmt: skip
-@click.option("--steps", type=int, help="Gradient steps.  [default: 20,000]")
+@click.option("--steps", type=click.IntRange(max=10**9), help="Gradient steps.  [default: 20,000]")
 @click.option("--rows", type=int, help="Training scenarios.  [default: by size of the grid]")
 @drawn_spread_option
 @seed_option

@@ -20,9 +20,6 @@ from gridshift.grid.pivoting import pivoting_newton
 from gridshift.grid.scenarios import Injections, nominal_loads
 from gridshift.memory import require_memory
 
-SMALLEST_TOLERANCE = 1e-15
-"""A sum of powers in double precision is good to some 1e-16 of the largest of them."""
-
 
 class RowStatus(IntEnum):
     """What became of one row; the one taxonomy of the product."""
@@ -145,23 +142,9 @@ def solve(
     return _finish(solution, injections, without_flows, topology, tol, max_iterations)
 
 
-def check_tolerance(tol: float) -> None:
-    """Whether a tolerance can be asked for.
-
-    Raises:
-        GridshiftError: it is no positive number, or double precision doesn't reach it.
-    """
+def _check_settings(tol: float, max_iterations: int, threads: int, device: str) -> None:
     if not number(tol, "the tolerance", example=1e-8) > 0:
         raise GridshiftError(f"tolerance {tol}; give a positive number, for instance 1e-8")
-    if tol < SMALLEST_TOLERANCE:
-        raise GridshiftError(
-            f"tolerance {tol:g} is below what double precision reaches; give at least "
-            f"{SMALLEST_TOLERANCE:g}"
-        )
-
-
-def _check_settings(tol: float, max_iterations: int, threads: int, device: str) -> None:
-    check_tolerance(tol)
     whole_number(max_iterations, "max_iterations")
     whole_number(threads, "threads")
     if device not in get_args(Device):

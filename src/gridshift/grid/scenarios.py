@@ -100,7 +100,7 @@ def sample_loads(
         MemoryNeededError: more rows than fit into memory.
     """
     expect(rng, np.random.Generator, "rng", ScenarioError)
-    _check_drawing(num_rows, spread, regime)
+    num_rows = _checked(num_rows, spread, regime)
     drawn = 8 * (4 * network.num_loads + 4) * num_rows
     require_memory(drawn, f"{num_rows:,} scenarios of {network.name}", count=num_rows)
     width = _widths(rng, num_rows, spread, regime)
@@ -172,22 +172,23 @@ def scenarios(
     Raises:
         ScenarioError, MemoryNeededError: as in `sample_loads`.
     """
+    num_rows = _checked(num_rows, spread, regime)
     if 16 * network.num_loads * num_rows <= KEPT_BYTES:
         return sample_loads(network, rng, num_rows, spread=spread, regime=regime)
-    _check_drawing(num_rows, spread, regime)
     require_memory(32 * num_rows, f"{num_rows:,} scenarios of {network.name}", count=num_rows)
     widths = _widths(rng, num_rows, spread, regime)
     return Scenarios(network=network, widths=widths, state=rng.bit_generator.state)
 
 
-def _check_drawing(num_rows: int, spread: float, regime: str) -> None:
+def _checked(num_rows: int, spread: float, regime: str) -> int:
+    """The number of scenarios, if what is asked for can be drawn."""
     if number(spread, "spread", ScenarioError, example=0.2) < 0:
         raise ScenarioError(
             f"spread {spread} must be a finite number of at least 0, for instance 0.2"
         )
-    whole_number(num_rows, "the number of scenarios", ScenarioError)
     if regime not in get_args(Spread):
         raise ScenarioError(f"no spread {regime!r}; choose one of {', '.join(get_args(Spread))}")
+    return whole_number(num_rows, "the number of scenarios", ScenarioError)
 
 
 def _widths(rng: np.random.Generator, num_rows: int, spread: float, regime: str) -> Real:

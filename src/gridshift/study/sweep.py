@@ -85,7 +85,6 @@ def screen(
     """
     began = time.perf_counter()
     network = read_grid(config.grid if network is None else network)
-    store = None if folder is None else Store(folder)
     method = _method(config)
     outages, cut_off = _outages(network, config)
     require_possible(network, config)
@@ -99,6 +98,7 @@ def screen(
     voltage = _intact_voltage(network)
     setting = Setting(config=config, network=network, voltage=voltage, loads=loads, method=method)
     limited = setting.limited(network)
+    store = None if folder is None else Store(folder)
     splitting: tuple[dict[str, Any], ...] = ()
     if config.contingencies in (*KINDS, "n-2"):
         outages, cut_off, splitting = _set_apart(network, outages, cut_off)

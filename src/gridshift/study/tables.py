@@ -1,5 +1,6 @@
 """Tables of solved cases from any tool: parquet or CSV files whose column names are the labels."""
 
+import re
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -16,6 +17,7 @@ from gridshift.learn.moments import LARGEST
 from gridshift.storage import replacing
 from gridshift.study.csv_file import hint, read_csv
 
+NUMBER = r"\s*[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|inf|nan)\s*"
 PARQUET, CSV = (".parquet", ".pq"), (".csv", ".csv.gz")
 SHOWN = 6
 """Names that a message lists before it says how many more there are."""
@@ -161,12 +163,8 @@ def _no_number(column: pa.ChunkedArray, name: str, source: str) -> str:
     for row, cell in enumerate(column.to_pylist(), 1):
         if cell is None:
             continue
-        try:
-            if isinstance(cell, str):
-                float(cell)
-                continue
-        except ValueError:
-            pass
+        if isinstance(cell, str) and re.fullmatch(NUMBER, cell):
+            continue
         return (
             f"column {name} of {source} holds {cell!r} in row {row}, where a number is needed"
             + hint(cell)

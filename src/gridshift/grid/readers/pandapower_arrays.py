@@ -13,6 +13,7 @@ from gridshift.grid.readers.pandapower_checks import (
     not_represented,
     problems_of,
     voltage_dependence,
+    zero_ratings,
 )
 from gridshift.grid.readers.pandapower_options import (
     followed_options,
@@ -123,7 +124,9 @@ def _checked(net, source: str) -> tuple[Any, list[str]]:
         problems += line_temperatures(part, options)
     if problems:
         raise GridFileError(source, problems)
-    return part, [*option_notes(options), *idle_taps(part), *gaining_dclines(part)]
+    return part, [
+        *option_notes(options), *idle_taps(part), *gaining_dclines(part), *zero_ratings(part),
+    ]  # fmt: skip
 
 
 def _arrays(net, num_gens: int, ppc: dict, ppci: dict) -> Assembled:
@@ -184,7 +187,8 @@ def _two_ports(branch: Real) -> Complex:
     usable = np.flatnonzero(forth.any(axis=1) & back.any(axis=1) & np.isfinite(forth + back).all(1))
     rows = branch[usable].copy()
     rows[:, idx_brch.BR_STATUS] = 1
-    ytt, yff, yft, ytf = branch_vectors(rows, len(rows))
+    with np.errstate(all="ignore"):  # what isn't finite is refused by name
+        ytt, yff, yft, ytf = branch_vectors(rows, len(rows))
     y[usable] = np.stack([yff, yft, ytf, ytt], axis=1)
     return y
 

@@ -88,6 +88,16 @@ def gaining_dclines(part) -> Iterator[str]:
         )
 
 
+def zero_ratings(part) -> Iterator[str]:
+    """Sentences on branches whose rated current is 0, which can only mean that none is known."""
+    for kind, column, on in (("line", "max_i_ka", "in_service"), ("switch", "in_ka", "closed")):
+        table = part[kind]
+        if column in table:
+            zero = table.index[table[on] & (table[column] == 0)]
+            if len(zero):
+                yield f"{labels_of(kind, zero)}: {column} is 0, which is taken as no rating"
+
+
 def _in_service(table):
     return table[table.in_service] if "in_service" in table else table
 

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from gridshift.errors import GridFileError, GridshiftWarning, StorageError
 from gridshift.grid.readers.pandapower_safety import NO_NETWORK, safe_content
@@ -93,6 +94,8 @@ def json_net(path: Path):
     with quiet_pandapower() as heard:
         import pandapower
 
+        if newer := _newer_format(content):
+            raise GridFileError(str(path), [newer])
         try:
             net = pandapower.from_json_string(json.dumps(content), convert=True)
         except PANDAPOWER_ERRORS as error:
@@ -103,6 +106,24 @@ def json_net(path: Path):
     for words in heard:
         warnings.warn(f"{path.name}: {words}", GridshiftWarning, stacklevel=3)
     return net
+
+
+def _newer_format(content: Any) -> str:
+    """That a file's format is newer than the installed pandapower's; empty if it isn't."""
+    from packaging.version import InvalidVersion, Version
+    from pandapower._version import __format_version__, __version__
+
+    parts = content.get("_object")
+    given = str(parts.get("format_version", "0") if isinstance(parts, dict) else "0")
+    try:
+        if Version(given) <= Version(__format_version__):
+            return ""
+    except InvalidVersion:
+        return f"its format_version is {given!r}, which is no version"
+    return (
+        f"its format version {given} is newer than {__format_version__}, which the installed pandapower "
+        f"{__version__} reads; update pandapower"
+    )
 
 
 def other_format(net) -> Iterator[str]:

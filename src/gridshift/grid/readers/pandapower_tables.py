@@ -127,16 +127,18 @@ def power_flow_part(net) -> tuple[Any, list[str]]:
             if not hasattr(net[kind], "columns"):
                 found.append(f"{kind} is no table")
             else:
-                part[kind] = _brought_into_form(kind, net[kind], form, found)
+                part[kind] = _brought_into_form(kind, net[kind], form, found, empty=part[kind])
     for kind in CHARACTERISTICS:
         if kind in net:
             part[kind] = net[kind]
     return part, found
 
 
-def _brought_into_form(kind: str, table, form: Table, found: list[str]):
+def _brought_into_form(kind: str, table, form: Table, found: list[str], *, empty):
     import pandas as pd
 
+    if not len(table.columns):
+        return empty
     if table.columns.has_duplicates:
         again = table.columns[table.columns.duplicated()][0]
         found.append(f"table {kind} has two columns {again}")
@@ -145,7 +147,7 @@ def _brought_into_form(kind: str, table, form: Table, found: list[str]):
     whole = ~odd & _is_whole(index) & (index >= 0)
     if not whole.all():
         first = table.index[np.flatnonzero(~whole)[0]]
-        found.append(f"table {kind} has a row numbered {first!r}; use whole numbers from 0 on")
+        found.append(f"table {kind} has a row numbered '{first}'; use whole numbers from 0 on")
         index = np.arange(len(table))
     elif kind in ("bus", "gen", "ext_grid", "xward") and (index >= HIGHEST_BUS).any():
         found.append(f"{kind}:{int(index.max())}: number above {HIGHEST_BUS}; renumber with "

@@ -147,6 +147,14 @@ def tap_problems(part) -> Iterator[str]:
                 )
             continue
         changer = table[f"{name}_changer_type"]
+        away = table[f"{name}_pos"].fillna(0.0) - _steps(table, f"{name}_neutral")
+        change = away * _steps(table, f"{name}_step_percent")
+        for i in table.index[changer.isin(EFFECTIVE) & table.in_service & (change <= -100)]:
+            position = table[f"{name}_pos"][i]
+            yield (
+                f"{kind}:{i}: {name}_pos {position:g} takes {-change[i]:g} % off the winding's "
+                f"voltage; check it and {name}_step_percent"
+            )
         percent = _steps(table, f"{name}_step_percent") != 0
         degree = _steps(table, f"{name}_step_degree") != 0
         ideal = changer == "Ideal"
