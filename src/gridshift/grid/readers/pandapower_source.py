@@ -121,8 +121,8 @@ def _newer_format(content: Any) -> str:
     except InvalidVersion:
         return f"its format_version is {given!r}, which is no version"
     return (
-        f"its format version {given} is newer than {__format_version__}, which the installed pandapower "
-        f"{__version__} reads; update pandapower"
+        f"its format version {given} is newer than {__format_version__}, which the installed "
+        f"pandapower {__version__} reads; update pandapower"
     )
 
 
