@@ -38,7 +38,7 @@ def _section(command: Command, context: click.Context) -> list[str]:
         f"    {usage}",
         cleandoc(command.help or ""),
         "\n".join(["| option | meaning |", "|---|---|", *options]),
-        "\n".join(["```", *command.examples, "```"]),
+        "\n".join(["```", *command.shown_examples, "```"]),
         "\n".join(["| JSON key | meaning |", "|---|---|", *keys]),
         *_columns(command),
     ]

@@ -229,7 +229,10 @@ def test_examples_of_the_help_can_be_pasted(name):
     assert max(map(len, shown.splitlines())) <= 80
     pasted = shown.partition("Examples:\n")[2].replace("\\\n", "")
     lines = [shlex.split(line) for line in pasted.splitlines() if line.strip()]
-    assert lines == [shlex.split(example) for example in command.examples]
+    assert lines == [shlex.split(example) for example in command.shown_examples]
+    made = [line[line.index("--out") + 1] for line in lines if line[1] == "train"]
+    used = [line[line.index("--surrogate") + 1] for line in lines if "--surrogate" in line]
+    assert set(used) <= set(made)
 
 
 def test_a_line_longer_than_the_terminal_breaks_before_an_option():

@@ -58,6 +58,10 @@ def our_warnings_only() -> Iterator[None]:
         logging.lastResort = last_resort
 
 
+SURROGATE_EXAMPLE = "gridshift train case14 --steps 500 --rows 500 --out base14"
+"""Makes the surrogate that other examples use."""
+
+
 class Command(click.Command):
     """A command with a `--json` option, the keys of that object, and examples that tests run."""
 
@@ -89,10 +93,16 @@ class Command(click.Command):
                 raise
             raise GridshiftError(message) from problem
 
+    @property
+    def shown_examples(self) -> tuple[str, ...]:
+        """The examples, after the one that makes the surrogate that they use."""
+        uses = any("--surrogate base14" in example for example in self.examples)
+        return (SURROGATE_EXAMPLE, *self.examples) if uses else self.examples
+
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         if self.examples:
             with formatter.section("Examples"):
-                for example in self.examples:
+                for example in self.shown_examples:
                     formatter.write(pasteable(example, formatter.width, formatter.current_indent))
         super().format_epilog(ctx, formatter)
 

@@ -34,7 +34,7 @@ from gridshift.cli.grids import (
     seed_option,
     usable,
 )
-from gridshift.cli.group import command
+from gridshift.cli.group import SURROGATE_EXAMPLE, command
 from gridshift.cli.output import drawn_spread, emit, progress, table
 
 
@@ -49,7 +49,7 @@ from gridshift.cli.output import drawn_spread, emit, progress, table
         "wall_s": "time for data, training and validation, s",
     },
     examples=[
-        "gridshift train case14 --steps 500 --rows 500 --out base14",
+        SURROGATE_EXAMPLE,
         "gridshift train case14 --backbone mlp --transform zscore --spread 0.3 --seed 1 "
         "--steps 200 --rows 200 --out base14-zscore --json",
         "gridshift train case14 --paper --steps 200 --rows 200 --out paper14",
