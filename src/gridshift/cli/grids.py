@@ -231,8 +231,9 @@ def usable(network: "Network", outage: str) -> "Assessment":
     watch_compiler()
     found = assess(network, parse_outage(network, outage) if outage else ())
     if found.cut_off:
+        rest = "" if found.mw_cut_off > 0 else "; 'gridshift screen' solves what is left without it"
         raise IslandingError(
-            f"outage {found.reason}; list the outages that keep the grid connected with "
+            f"outage {found.reason}{rest}; list the outages that keep the grid connected with "
             f"'gridshift cases {network.name} --outages'"
         )
     if not found.usable:
