@@ -356,6 +356,20 @@ def test_numbers_replaced_in_an_outage_are_what_is_solved(case30):
     assert np.abs(found - solve(outage, nominal_loads(outage)).voltage).max() > 1e-4
 
 
+def test_an_outage_that_cannot_be_followed_counts_unless_its_voltages_have_collapsed():
+    # case145 has no state without load; what Newton's method finds is all there is to go by
+    network = read_grid("case145")
+    base = nominal(network).voltage[0]
+    found = nominal(network.without(["line:137"]))
+    v, converged = dense_newton(network.without(["line:137"]), base, network.load_power)
+    assert converged
+    assert np.abs(found.voltage[0] - v).max() < TOL
+    v, converged = dense_newton(network.without(["line:21"]), base, network.load_power)
+    assert converged
+    assert np.abs(v).min() < 1e-6  # a bus without load, at no voltage
+    assert not nominal(network.without(["line:21"])).solved[0]
+
+
 def test_an_outage_that_its_start_leads_astray_is_followed_from_no_load():
     network = make_network(
         [BusKind.SLACK, BusKind.PQ, BusKind.PQ],

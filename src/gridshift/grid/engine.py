@@ -39,6 +39,8 @@ steps have led."""
 RETAINED = 0.8
 """Share of its magnitude at a known operating root that every voltage must retain; a root with a
 lower one counts only if it can be followed."""
+UNFOLLOWED = 0.5
+"""The same for an outage of a grid that can't be followed, since it has no state without load."""
 CHUNK = 512
 """Rows that go to Newton's method at a time: bounds the memory they need."""
 LARGE_GRID = 1000
@@ -178,11 +180,15 @@ class Engine(Newton):
         """Follow a topology from no load to nominal demand; whether `out` has its operating root.
 
         Where there is no state without load to follow it from, the base case's root counts as it
-        was found, and an outage's does not.
+        was found, and an outage's if it retains half of the base case's voltages.
         """
         origin = self.no_load(removed)
         if origin is None or not out.growth[t] <= UNTRUSTED_GROWTH:
-            return bool(out.worst[t] <= tol) and not (self._base and self._base.solved())
+            known = self._base
+            kept = 1.0
+            if known and known.solved():
+                kept = retained(out.voltage[t], known.point.voltage, self.pq)
+            return bool(out.worst[t] <= tol and kept >= UNFOLLOWED**2)
         if out.worst[t] <= tol and out.orientation[t] == origin.orientation:
             kept = retained(out.voltage[t], origin.voltage, self.pq)
             if kept >= RETAINED**2:
