@@ -116,8 +116,13 @@ class Engine(Newton):
     @property
     def start(self) -> Real:
         """(2 B,) where topologies start from: the base case's nominal point, if it has one."""
-        known = self._base
-        return known.point.voltage if known and known.solved() else self.source_start
+        known = self._known
+        return known.point.voltage if known else self.source_start
+
+    @property
+    def _known(self) -> Topology | None:
+        """The base case, once there is one whose nominal point is its operating root."""
+        return self._base if self._base and self._base.solved() else None
 
     def prepare(
         self, removed: Sequence[Removed], *, start: Real | None = None, tol: float = 1e-10
@@ -167,8 +172,8 @@ class Engine(Newton):
 
     def _as_the_base(self, out: States, tol: float) -> Bool:
         """(T,) topologies whose root is near the base case's and on the same side of the nose."""
-        known = self._base
-        if not (known and known.solved()):
+        known = self._known
+        if known is None:
             return np.zeros(len(out.worst), bool)
         same = (out.orientation == known.orientation) | ~(out.growth <= UNTRUSTED_GROWTH)
         near = retained(out.voltage, known.point.voltage, self.pq) >= RETAINED**2
@@ -184,10 +189,8 @@ class Engine(Newton):
         """
         origin = self.no_load(removed)
         if origin is None or not out.growth[t] <= UNTRUSTED_GROWTH:
-            known = self._base
-            kept = 1.0
-            if known and known.solved():
-                kept = retained(out.voltage[t], known.point.voltage, self.pq)
+            known = self._known
+            kept = retained(out.voltage[t], known.point.voltage, self.pq) if known else 1.0
             return bool(out.worst[t] <= tol and kept >= UNFOLLOWED**2)
         if out.worst[t] <= tol and out.orientation[t] == origin.orientation:
             kept = retained(out.voltage[t], origin.voltage, self.pq)

@@ -292,12 +292,13 @@ def _statuses(worst: Real, operating: Bool, growth: Real, limit: float) -> Int:
 
 
 def _follow_with_pivoting(
-    network: Network, topology: Topology, injections: Injections, limit: float
+    network: Network, topology: Topology, injections: Injections, limit: float, max_steps: int
 ) -> Followed:
     """Rows of a topology for which elimination without row exchanges isn't safe."""
     engine = Engine.of(network)
     power = engine.injected(*all_demands(network, injections))
-    correct = partial(pivoting_newton, network, tol=limit, max_steps=NEWTON_STEPS)
+    most = min(max_steps, NEWTON_STEPS)
+    correct = partial(pivoting_newton, network, tol=limit, max_steps=most)
     nominal_power, voltage = engine.nominal_power, topology.point.voltage
     known = correct(nominal_power[None], voltage[None])
     origin = Origin(nominal_power, voltage, float(known.orientation[0]))
@@ -321,7 +322,9 @@ def _finish(
     left = failed[finite]
     if len(left) and not topology.trusted and topology.solved():
         limit = tol * solution.network.tolerance_base
-        found = _follow_with_pivoting(solution.network, topology, injections.rows(left), limit)
+        found = _follow_with_pivoting(
+            solution.network, topology, injections.rows(left), limit, max_iterations
+        )
         voltage[left[found.reached]] = found.voltage.view(np.complex128)[found.reached]
         solution.mismatch[left] = found.worst
         solution.iterations[left] += found.steps

@@ -74,7 +74,7 @@ def nominal_loads(network: Network, num_rows: int = 1) -> Injections:
     Raises:
         ScenarioError: fewer than one row.
     """
-    whole_number(num_rows, "the number of scenarios", ScenarioError)
+    num_rows = whole_number(num_rows, "the number of scenarios", ScenarioError)
     power = np.tile(network.load_power, (num_rows, 1))
     return Injections(load_p=power.real.copy(), load_q=power.imag.copy())
 

@@ -235,7 +235,3 @@ def _neutral(table, suffix: str):
 
 def _steps(table, column: str):
     return table[column].fillna(0.0).to_numpy() if column in table else np.zeros(len(table))
-
-
-def _text(table, column: str):
-    return table[column].to_numpy() if column in table else np.full(len(table), None, object)
