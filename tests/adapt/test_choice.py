@@ -1,5 +1,6 @@
 """The choice of method follows what was measured, and exact solving is never left out."""
 
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -46,13 +47,30 @@ def oracle(context):
     return method("oracle", lambda *_: Known(context, 1e-5))
 
 
+class Slow:
+    """Takes its time over every call."""
+
+    def __init__(self, predictor):
+        self.predictor = predictor
+
+    def predict(self, x):
+        time.sleep(0.2)
+        return self.predictor.predict(x)
+
+
 def test_exact_solving_is_chosen_where_it_is_the_cheapest(surrogate, context):
-    found = choose(surrogate, context, num_rows=1000, target_mae=1.0)
+    slow = method("slow", lambda *_: Slow(surrogate))
+    found = choose(surrogate, context, num_rows=10**7, target_mae=1.0, methods=roster(slow))
     assert found.chosen.name == EXACT
     assert found.exact
     assert found.predictor is None
-    assert "newton is the cheapest of" in found.reason
+    assert "newton is the cheapest of 2 that keep" in found.reason
+
+
+def test_all_methods_are_on_the_ledger_and_so_is_exact_solving(surrogate, context):
+    found = choose(surrogate, context, num_rows=1000, target_mae=1.0)
     assert {c.name for c in found.ledger} == {EXACT, *METHODS}
+    assert found.chosen.total_s == min(c.total_s for c in found.ledger if c.meets)
 
 
 def test_a_cheaper_method_within_the_target_is_chosen_and_fitted_on_the_whole_context(
