@@ -1,0 +1,213 @@
+"""Distributions of the factors that a study multiplies powers by."""
+
+import math
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from gridshift.arguments import number, shown
+from gridshift.arrays import Real
+from gridshift.errors import GridshiftError, ScenarioError
+
+# scipy.stats takes half a second to import, so it is left to the functions that draw.
+
+Key = tuple[str | int, ...]
+
+
+class UncertaintyError(ScenarioError):
+    """What is wrong with a description, and at which key of it."""
+
+    def __init__(self, key: Key, problem: str):
+        self.key, self.problem = key, problem
+        super().__init__(f"{key_text(key)}: {problem}" if key else problem)
+
+    def within(self, *outer: str | int) -> "UncertaintyError":
+        """The same, with the key as it is called from further outside."""
+        return UncertaintyError((*outer, *self.key), self.problem)
+
+
+def key_text(key: Key) -> str:
+    """A key as people write it, entries of lists counted from 1: `loads.group[2].sd`."""
+    parts = (f"[{part + 1}]" if isinstance(part, int) else f".{part}" for part in key)
+    return "".join(parts).removeprefix(".")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Distribution:
+    """Factors that multiply a power; a class for each kind, checked when made.
+
+    Raises:
+        UncertaintyError: a parameter that is no finite number, or one that means nothing.
+    """
+
+    def __post_init__(self) -> None:
+        for f in fields(self):
+            if f.type is float:
+                object.__setattr__(self, f.name, finite(getattr(self, f.name), f.name))
+        self._check()
+
+    def _check(self) -> None:
+        """Raise if parameters don't suit each other."""
+
+    def scipy(self) -> Any:
+        """The distribution as scipy knows it."""
+        raise NotImplementedError
+
+    def quantiles(self, u: Real) -> Real:
+        """Values below which the share `u` of the distribution lies, of the same shape."""
+        return self.scipy().ppf(u)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fixed(Distribution):
+    """Always the same."""
+
+    value: float = 1.0
+
+    def quantiles(self, u: Real) -> Real:
+        return np.full(u.shape, self.value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Uniform(Distribution):
+    """Equally likely between `low` and `high`."""
+
+    low: float
+    high: float
+
+    def _check(self) -> None:
+        _require_order(self.low, self.high)
+
+    def scipy(self) -> Any:
+        from scipy import stats
+
+        return stats.uniform(self.low, self.high - self.low)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Normal(Distribution):
+    """Gaussian, without bounds."""
+
+    sd: float
+    mean: float = 1.0
+
+    def _check(self) -> None:
+        _require_positive("sd", self.sd)
+
+    def scipy(self) -> Any:
+        from scipy import stats
+
+        return stats.norm(self.mean, self.sd)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TruncatedNormal(Distribution):
+    """Gaussian given that it lies between `low` and `high`; `mean` and `sd` are those before."""
+
+    sd: float
+    low: float
+    high: float
+    mean: float = 1.0
+
+    def _check(self) -> None:
+        _require_positive("sd", self.sd)
+        _require_order(self.low, self.high)
+
+    def scipy(self) -> Any:
+        from scipy import stats
+
+        low, high = ((bound - self.mean) / self.sd for bound in (self.low, self.high))
+        return stats.truncnorm(low, high, self.mean, self.sd)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lognormal(Distribution):
+    """Positive, with a Gaussian logarithm; `mean` and `sd` are those of the factor itself."""
+
+    sd: float
+    mean: float = 1.0
+
+    def _check(self) -> None:
+        _require_positive("sd", self.sd)
+        _require_positive("mean", self.mean)
+
+    def scipy(self) -> Any:
+        from scipy import stats
+
+        width = math.sqrt(math.log1p((self.sd / self.mean) ** 2))
+        return stats.lognorm(width, scale=self.mean * math.exp(-(width**2) / 2))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Beta(Distribution):
+    """Beta distribution with shapes `a` and `b`, stretched to `low` ... `high`: wind and sun."""
+
+    a: float
+    b: float
+    low: float = 0.0
+    high: float = 1.0
+
+    def _check(self) -> None:
+        _require_positive("a", self.a)
+        _require_positive("b", self.b)
+        _require_order(self.low, self.high)
+
+    def scipy(self) -> Any:
+        from scipy import stats
+
+        return stats.beta(self.a, self.b, self.low, self.high - self.low)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Empirical(Distribution):
+    """Each of these factors, as likely as it is frequent."""
+
+    values: tuple[float, ...]
+
+    def _check(self) -> None:
+        if not isinstance(self.values, list | tuple | np.ndarray) or not len(self.values):
+            raise UncertaintyError(
+                ("values",), f"{shown(self.values)}; give a list of at least one factor"
+            )
+        found = tuple(finite(value, "values") for value in self.values)
+        object.__setattr__(self, "values", found)
+
+    def quantiles(self, u: Real) -> Real:
+        rows = np.minimum((u * len(self.values)).astype(np.int64), len(self.values) - 1)
+        return np.sort(self.values)[rows]
+
+
+DISTRIBUTIONS: dict[str, type[Distribution]] = {
+    "fixed": Fixed,
+    "uniform": Uniform,
+    "normal": Normal,
+    "truncated_normal": TruncatedNormal,
+    "lognormal": Lognormal,
+    "beta": Beta,
+    "empirical": Empirical,
+}
+
+
+def finite(value: object, name: str) -> float:
+    """`value` as a float.
+
+    Raises:
+        UncertaintyError: it is no finite number; the key is `name`.
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    try:
+        return number(value, "it", example=0.1)
+    except GridshiftError:
+        raise UncertaintyError((name,), f"{shown(value)} is no finite number") from None
+
+
+def _require_positive(name: str, value: float) -> None:
+    if value <= 0:
+        raise UncertaintyError((name,), f"{value:g} must be greater than 0")
+
+
+def _require_order(low: float, high: float) -> None:
+    if low >= high:
+        raise UncertaintyError(("high",), f"{high:g} must be greater than low, which is {low:g}")
