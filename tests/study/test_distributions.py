@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from gridshift.study.description import UncertaintyError, key_text
 from gridshift.study.distributions import (
     DISTRIBUTIONS,
     Beta,
@@ -14,9 +15,7 @@ from gridshift.study.distributions import (
     Lognormal,
     Normal,
     TruncatedNormal,
-    UncertaintyError,
     Uniform,
-    key_text,
 )
 
 NUM = 200_000

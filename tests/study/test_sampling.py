@@ -9,7 +9,7 @@ from scipy.stats import qmc
 
 from gridshift.errors import GridshiftWarning
 from gridshift.grid.scenarios import stream
-from gridshift.study.distributions import UncertaintyError
+from gridshift.study.description import UncertaintyError
 from gridshift.study.sampling import Mixing, area_mixing, matrix_mixing, unit_points
 
 NUM = 1 << 15
@@ -77,7 +77,7 @@ def test_more_coordinates_than_sobol_has_are_refused():
 
 
 def test_scores_of_an_area_are_correlated_within_it_and_less_beyond():
-    mixing = area_mixing(["n", "n", "s", "s", None], within=0.7, between=0.3)
+    mixing = area_mixing(["n", "n", "s", "s", None], rho=0.7, between=0.3)
     u = mixing.mixed(_points(NUM, mixing.num_columns))
     rho = np.full((5, 5), 0.3)
     rho[:2, :2] = rho[2:4, 2:4] = 0.7
@@ -88,13 +88,13 @@ def test_scores_of_an_area_are_correlated_within_it_and_less_beyond():
 
 
 def test_one_common_factor_is_one_area():
-    mixing = area_mixing(["all"] * 3, within=0.5, between=0.5)
+    mixing = area_mixing(["all"] * 3, rho=0.5, between=0.5)
     assert len(mixing.weights) == 1
     np.testing.assert_allclose(mixing.weights, np.sqrt(0.5))
 
 
 def test_full_correlation_moves_all_alike():
-    mixing = area_mixing(["all"] * 3, within=1)
+    mixing = area_mixing(["all"] * 3, rho=1)
     assert mixing.num_columns == 1
     u = mixing.mixed(_points(50, 1))
     np.testing.assert_allclose(u, u[:, :1].repeat(3, 1), atol=1e-12)  # rounding of ndtr(ndtri)
@@ -141,7 +141,7 @@ def test_of_correlations_that_exclude_each_other_the_odd_pair_is_named():
     matrix = np.full((5, 5), 0.9)
     np.fill_diagonal(matrix, 1)
     matrix[1, 3] = matrix[3, 1] = -0.5  # 2 * 0.9^2 - 1 = 0.62 is the least beside 0.9 and 0.9
-    with pytest.raises(UncertaintyError, match="impossible .*: b and d has -0.5, and "):
+    with pytest.raises(UncertaintyError, match=r"impossible .*: b and d has -0.5, and "):
         matrix_mixing("abcde", matrix, {label: row for row, label in enumerate("abcde")})
 
 
@@ -153,9 +153,9 @@ def test_a_matrix_of_another_size_is_refused():
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"within": 1.5}, "within: 1.5 must be a correlation from 0 to 1"),
-        ({"within": 0.2, "between": 0.5}, "between: 0.5 must not be greater than within"),
-        ({"within": float("nan")}, "within: nan"),
+        ({"rho": 1.5}, "rho: 1.5 must be a correlation from 0 to 1"),
+        ({"rho": 0.2, "between": 0.5}, "between: 0.5 must not be greater than rho"),
+        ({"rho": float("nan")}, "rho: nan"),
     ],
 )
 def test_impossible_correlations_of_areas_are_refused(given, told):

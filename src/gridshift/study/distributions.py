@@ -6,31 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from gridshift.arguments import number, shown
+from gridshift.arguments import shown
 from gridshift.arrays import Real
-from gridshift.errors import GridshiftError, ScenarioError
+from gridshift.study.description import UncertaintyError, finite
 
 # scipy.stats takes half a second to import, so it is left to the functions that draw.
-
-Key = tuple[str | int, ...]
-
-
-class UncertaintyError(ScenarioError):
-    """What is wrong with a description, and at which key of it."""
-
-    def __init__(self, key: Key, problem: str):
-        self.key, self.problem = key, problem
-        super().__init__(f"{key_text(key)}: {problem}" if key else problem)
-
-    def within(self, *outer: str | int) -> "UncertaintyError":
-        """The same, with the key as it is called from further outside."""
-        return UncertaintyError((*outer, *self.key), self.problem)
-
-
-def key_text(key: Key) -> str:
-    """A key as people write it, entries of lists counted from 1: `loads.group[2].sd`."""
-    parts = (f"[{part + 1}]" if isinstance(part, int) else f".{part}" for part in key)
-    return "".join(parts).removeprefix(".")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,20 +167,6 @@ DISTRIBUTIONS: dict[str, type[Distribution]] = {
     "beta": Beta,
     "empirical": Empirical,
 }
-
-
-def finite(value: object, name: str) -> float:
-    """`value` as a float.
-
-    Raises:
-        UncertaintyError: it is no finite number; the key is `name`.
-    """
-    if isinstance(value, np.generic):
-        value = value.item()
-    try:
-        return number(value, "it", example=0.1)
-    except GridshiftError:
-        raise UncertaintyError((name,), f"{shown(value)} is no finite number") from None
 
 
 def _require_positive(name: str, value: float) -> None:

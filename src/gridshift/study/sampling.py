@@ -12,7 +12,7 @@ from scipy.special import ndtr, ndtri
 from gridshift.arguments import shown
 from gridshift.arrays import Real
 from gridshift.errors import GridshiftWarning
-from gridshift.study.distributions import UncertaintyError
+from gridshift.study.description import UncertaintyError
 
 Sampling = Literal["random", "sobol", "latin_hypercube"]
 MOST_SOBOL_COLUMNS = 21201
@@ -104,18 +104,18 @@ class Mixing:
         return _inside(ndtr(scores))
 
 
-def area_mixing(areas: Sequence[str | None], *, within: float, between: float = 0.0) -> Mixing:
-    """Scores correlated by `within` in one area and by `between` otherwise; None is independent.
+def area_mixing(areas: Sequence[str | None], *, rho: float, between: float = 0.0) -> Mixing:
+    """Scores correlated by `rho` in one area and by `between` otherwise; None is independent.
 
     Raises:
-        UncertaintyError: not 0 <= between <= within <= 1.
+        UncertaintyError: not 0 <= between <= rho <= 1.
     """
-    for name, value in (("within", within), ("between", between)):
+    for name, value in (("rho", rho), ("between", between)):
         if not 0 <= value <= 1:
             raise UncertaintyError((name,), f"{value:g} must be a correlation from 0 to 1")
-    if between > within:
+    if between > rho:
         raise UncertaintyError(
-            ("between",), f"{between:g} must not be greater than within, which is {within:g}"
+            ("between",), f"{between:g} must not be greater than rho, which is {rho:g}"
         )
     names = [*dict.fromkeys(area for area in areas if area is not None)]
     belongs = np.array([area is not None for area in areas], bool)
@@ -123,9 +123,9 @@ def area_mixing(areas: Sequence[str | None], *, within: float, between: float = 
     weights[0, belongs] = math.sqrt(between)
     for column, area in enumerate(areas):
         if area is not None:
-            weights[1 + names.index(area), column] = math.sqrt(within - between)
+            weights[1 + names.index(area), column] = math.sqrt(rho - between)
     weights = weights[weights.any(1)]
-    return Mixing(own=np.where(belongs, math.sqrt(1 - within), 1.0), weights=weights)
+    return Mixing(own=np.where(belongs, math.sqrt(1 - rho), 1.0), weights=weights)
 
 
 def matrix_mixing(labels: Sequence[str], matrix: Real, columns: Mapping[str, int]) -> Mixing:
