@@ -116,7 +116,7 @@ def test_what_a_table_changes_is_balanced_too(case30):
         ),
         (
             {"source": {"H0": [1.0]}, "columns": {"load:1": "H0", "load:2": "H1"}},
-            "table.columns: no column H1 in the table; did you mean H0",
+            "table.columns: no column H1 in the table; there are H0",
         ),
         (
             {"source": {"H0": [1.0]}, "columns": {"load:99": "H0"}},

@@ -8,7 +8,7 @@ import pandapower as pp
 import pytest
 from scipy import stats
 
-from gridshift.errors import ScenarioError
+from gridshift.errors import MemoryNeededError, ScenarioError
 from gridshift.grid.powerflow import solve
 from gridshift.grid.readers import read_grid
 from gridshift.grid.scenarios import Injections, scenarios, stream
@@ -359,6 +359,11 @@ def test_what_the_grid_does_not_have_is_named(case30, given, told):
 def test_a_description_that_contradicts_itself_is_refused(given, told):
     with pytest.raises(UncertaintyError, match=told):
         Uncertainty(**given)
+
+
+def test_more_scenarios_than_fit_are_refused_before_they_are_drawn(case30):
+    with pytest.raises(MemoryNeededError, match="ask for at most"):
+        draw(case30, Uncertainty(loads=_all(Normal(sd=0.1))), 10**11)
 
 
 def test_scenarios_without_a_number_are_refused(case30):

@@ -23,7 +23,7 @@ from gridshift.grid.scenarios import (
     stream,
 )
 from gridshift.memory import require_memory
-from gridshift.study.description import UncertaintyError
+from gridshift.study.description import UncertaintyError, finite
 from gridshift.study.distributions import Fixed
 from gridshift.study.generation import (
     Balance,
@@ -49,6 +49,13 @@ class SpreadOfLoads:
 
     spread: float = 0.2
     regime: Spread = "drawn"
+
+    def __post_init__(self) -> None:
+        if finite(self.spread, "spread") < 0:
+            raise UncertaintyError(("spread",), f"{self.spread:g} must be at least 0")
+        if self.regime not in get_args(Spread):
+            told = f"no regime {shown(self.regime)}; choose {', '.join(get_args(Spread))}"
+            raise UncertaintyError(("regime",), told)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,238 @@
+"""Study files: what a study looks at, in TOML; every problem with its key, line and way out."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from gridshift.arguments import shown
+from gridshift.errors import GridshiftError, ScenarioError
+from gridshift.grid.network import Network
+from gridshift.study.description import Key, UncertaintyError
+from gridshift.study.distributions import DISTRIBUTIONS, Distribution, Empirical
+from gridshift.study.generation import Balance, Limit, SetPoint
+from gridshift.study.groups import Area, Correlation, Group
+from gridshift.study.scenario_table import ScenarioTable
+from gridshift.study.toml_reader import TomlReader, located, read_toml
+from gridshift.study.uncertainty import Drawn, SpreadOfLoads, Uncertainty, draw
+
+TABLES = ("loads", "generation", "areas", "correlation", "table", "limits", "outages")
+LATER: dict[Key, str] = {
+    ("limits", "seasonal_factor"): "ratings by season",
+    ("limits", "emergency_factor"): "emergency ratings",
+    ("limits", "ratings"): "a table of ratings",
+    ("outages", "failure_rates"): "failure rates",
+    ("outages", "elements"): "lists of outages in the study file (contingencies takes a file)",
+    ("outages", "common_mode"): "common-mode groups",
+}
+"""Keys that have their place, and what they will hold."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """Limits that a study counts against; None: the grid's own."""
+
+    v_min: float | None = None
+    """Of every bus, p.u."""
+    v_max: float | None = None
+    rating_mva: float | None = None
+    """Of branches that the grid gives none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outages:
+    """Which outages a study looks at."""
+
+    contingencies: str = "lines"
+    """`lines`, `trafos`, `all`, `n-2`, or a file with one outage a line."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Head:
+    """What stands above the tables."""
+
+    grid: str
+    """Name or file, as `read_grid` takes it; a file is looked for beside the study file."""
+    scenarios: int | None = None
+    """How many; may be left out for a table, which is then taken as a whole."""
+    seed: int = 0
+    sampling: str = "random"
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyFile:
+    """A study as its file describes it."""
+
+    path: Path
+    head: Head
+    uncertainty: Uncertainty
+    limits: Limits
+    outages: Outages
+    lines: Mapping[Key, int] = field(repr=False)
+    """Line of each key."""
+
+    def draw(self, network: Network) -> Drawn:
+        """The scenarios of the study; `network` is the grid that it names.
+
+        Raises:
+            ScenarioError: what doesn't fit the grid, with key and line.
+            MemoryNeededError: more scenarios than fit into memory.
+        """
+        try:
+            return draw(network, self.uncertainty, self.head.scenarios, seed=self.head.seed)
+        except UncertaintyError as error:
+            told = located(self.lines, error.key, error.problem)
+            raise ScenarioError(f"{self.path}: {told}") from None
+
+
+def read_study_file(path: str | PathLike[str]) -> StudyFile:
+    """The study that a TOML file describes.
+
+    Raises:
+        ScenarioError: the file can't be read, is no TOML, has keys that are unknown, missing, of
+            another type or not supported yet, or values that mean nothing; all of them, each with
+            its line.
+    """
+    path = Path(path)
+    data, lines = read_toml(path)
+    reader = _Reader(path.parent, lines)
+    study = reader.study(path, data)
+    if study is None:
+        raise ScenarioError(f"{path}: " + "; ".join(reader.problems))
+    return study
+
+
+class _Reader(TomlReader):
+    """Builds the parts of a study."""
+
+    def __init__(self, folder: Path, lines: Mapping[Key, int]):
+        super().__init__(lines, later=LATER)
+        self.folder = folder
+
+    def study(self, path: Path, data: dict[str, Any]) -> StudyFile | None:
+        """The study, or None if there are problems."""
+        head_keys = [f.name for f in fields(Head)]
+        self.known(data, (*head_keys, *TABLES), ())
+        head = self.built(Head, {k: v for k, v in data.items() if k in head_keys}, ())
+        loads = self.table(data, ("loads",))
+        generation = self.table(data, ("generation",))
+        self.known(loads, ("spread", "regime", "group"), ("loads",))
+        parts = ("varying", "set_point", "limit", "balance")
+        self.known(generation, parts, ("generation",))
+        given: dict[str, Any] = {
+            "loads": self.loads(loads),
+            "generation": self.groups(generation, ("generation", "varying")),
+            "set_points": self.list_of(SetPoint, generation, ("generation", "set_point")),
+            "limits": self.list_of(Limit, generation, ("generation", "limit")),
+            "balance": self.optional(Balance, generation, ("generation", "balance")),
+            "areas": {
+                name: self.built(Area, area, ("areas", name))
+                for name, area in self.table(data, ("areas",)).items()
+            },
+            "correlation": tuple(
+                self.correlation(part, ("correlation", number))
+                for number, part in enumerate(self.entries(data, ("correlation",)))
+            ),
+            "table": self.scenario_table(data),
+        }
+        limits = self.built(Limits, self.table(data, ("limits",)), ("limits",))
+        outages = self.built(Outages, self.table(data, ("outages",)), ("outages",))
+        if self.problems:
+            return None
+        uncertainty = self.checked(Uncertainty, given | {"sampling": head.sampling}, ())
+        self.check_number(head, given["table"])
+        if self.problems:
+            return None
+        outages = replace(outages, contingencies=self.beside(outages.contingencies))
+        return StudyFile(
+            path=path, head=replace(head, grid=self.beside(head.grid)), uncertainty=uncertainty,
+            limits=limits, outages=outages, lines=self.lines,
+        )  # fmt: skip
+
+    def check_number(self, head: Head, table: ScenarioTable | None) -> None:
+        if head.scenarios is None and table is None:
+            self.note(("scenarios",), "missing; say how many are drawn, for instance 1024")
+        elif head.scenarios is not None and head.scenarios < 1:
+            self.note(("scenarios",), f"{head.scenarios} must be at least 1")
+        if head.seed < 0:
+            self.note(("seed",), f"{head.seed} must be at least 0")
+
+    def beside(self, name: str) -> str:
+        """A file beside the study file, if there is one of this name; else the name."""
+        found = self.folder / name
+        return str(found) if found.is_file() else name
+
+    def loads(self, loads: dict[str, Any]) -> Any:
+        spread = {key: value for key, value in loads.items() if key in ("spread", "regime")}
+        if spread and "group" in loads:
+            key = ("loads", next(iter(spread)))
+            return self.note(key, "give either spread and regime, or groups with distributions")
+        if "group" in loads:
+            return self.groups(loads, ("loads", "group"))
+        return self.built(SpreadOfLoads, spread, ("loads",)) if spread else None
+
+    def groups(self, parent: dict[str, Any], key: Key) -> tuple[Any, ...]:
+        return tuple(
+            self.group(part, (*key, number))
+            for number, part in enumerate(self.entries(parent, key))
+        )
+
+    def group(self, given: dict[str, Any], key: Key) -> Any:
+        """A group, whose distribution has its parameters among the group's keys."""
+        name = given.get("distribution")
+        kind = DISTRIBUTIONS.get(name) if isinstance(name, str) else None
+        if kind is None:
+            told = "missing" if name is None else f"no distribution {shown(name)}"
+            told += f"; choose one of {', '.join(DISTRIBUTIONS)}"
+            return self.note((*key, "distribution"), told)
+        rest = {k: v for k, v in given.items() if k != "distribution"}
+        of_group = {f.name for f in fields(Group)} - {"distribution"}
+        distribution = self.distribution(
+            kind, {k: v for k, v in rest.items() if k not in of_group}, key, sorted(of_group)
+        )
+        mine = {k: v for k, v in rest.items() if k in of_group}
+        return self.built(Group, mine, key, distribution=distribution)
+
+    def distribution(
+        self, kind: type[Distribution], given: dict[str, Any], key: Key, others: Sequence[str]
+    ) -> Any:
+        if kind is Empirical and {*given} & {"file", "column"}:
+            self.known(given, ("file", "column"), key, others)
+            values = self.column(given, key)
+            return None if values is None else self.checked(kind, {"values": values}, key)
+        return self.built(kind, given, key, others=others)
+
+    def column(self, given: dict[str, Any], key: Key) -> Any:
+        """The factors in a column of a table."""
+        from gridshift.study.tables import numbers, read_table
+
+        if not all(isinstance(given.get(name), str) for name in ("file", "column")):
+            return self.note((*key, "file"), "give both file and column, as texts")
+        file = self.beside(given["file"])
+        try:
+            return numbers(read_table(file), [given["column"]], source=file)[:, 0].tolist()
+        except GridshiftError as error:
+            return self.note((*key, "file"), str(error))
+
+    def correlation(self, given: dict[str, Any], key: Key) -> Any:
+        """A correlation, its matrix perhaps in a file whose columns are named as the elements."""
+        if "file" not in given:
+            return self.built(Correlation, given, key, others=("file",))
+        from gridshift.study.tables import numbers, read_table
+
+        if both := [name for name in ("elements", "matrix") if name in given]:
+            return self.note((*key, both[0]), "is in the file already; leave it out")
+        file = self.beside(str(given["file"]))
+        try:
+            table = read_table(file)
+            labels = table.column_names
+            matrix = numbers(table, labels, source=file).tolist()
+        except GridshiftError as error:
+            return self.note((*key, "file"), str(error))
+        rest = {k: v for k, v in given.items() if k != "file"}
+        return self.built(Correlation, rest | {"elements": labels, "matrix": matrix}, key)
+
+    def scenario_table(self, data: dict[str, Any]) -> Any:
+        table = self.optional(ScenarioTable, data, ("table",))
+        return None if table is None else replace(table, source=self.beside(str(table.source)))
