@@ -6,9 +6,11 @@ import numpy as np
 import pandapower as pp
 import pytest
 
+from gridshift.grid.contingency import assess, bridges
 from gridshift.grid.powerflow import nominal, solve
 from gridshift.grid.readers import read_grid
 from gridshift.grid.scenarios import Injections
+from gridshift.grid.supplied import supplied_part
 from gridshift.study.description import UncertaintyError
 from gridshift.study.generation import (
     Balance,
@@ -88,6 +90,23 @@ def test_generators_as_demands_of_the_other_sign_leave_the_grid_as_it_is():
     ))  # fmt: skip
     expected = nominal(network.without(["line:0"]))
     np.testing.assert_allclose(with_outage.voltage, expected.voltage, atol=1e-10)
+
+
+def test_an_outage_that_strands_a_generator_strands_its_column():
+    network = read_grid("case118")
+    moved = with_columns(network, ["gen:4", "gen:11"])
+    bus = network.gen_bus[network.gen_labels.index("gen:4")]
+    cut = [b for b, buses in bridges(network).items() if bus in buses and len(buses) < 5]
+    outage = (network.branch_labels[cut[0]],)
+    found, before = assess(moved, outage), assess(network, outage)
+    assert found.mw_generation_cut_off == pytest.approx(before.mw_generation_cut_off)
+    assert found.mw_generation_cut_off >= 450
+    assert found.mw_cut_off == before.mw_cut_off
+    part = supplied_part(found.network)
+    assert "gen:4" not in part.network.load_labels
+    assert "gen:11" in part.network.load_labels
+    expected = nominal(supplied_part(before.network).network).voltage
+    np.testing.assert_allclose(nominal(part.network).voltage, expected, atol=1e-9)
 
 
 def test_set_points_are_those_that_pandapower_holds():

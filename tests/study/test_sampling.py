@@ -123,10 +123,10 @@ def test_without_correlation_points_stay_as_they_are():
 @pytest.mark.parametrize(
     ("entries", "told"),
     [
-        ({(0, 2): 0.3}, "not symmetric: a and c has 0.3 and, the other way round, 0"),
+        ({(0, 2): 0.3}, "not symmetric: a with c has 0.3 and, the other way round, 0"),
         ({(1, 1): 0.9}, "the correlation of b with itself is 0.9; it must be 1"),
-        ({(1, 2): 1.2, (2, 1): 1.2}, "b and c has 1.2; a correlation lies between -1 and 1"),
-        ({(0, 1): np.nan}, "a and b has nan, no finite number"),
+        ({(1, 2): 1.2, (2, 1): 1.2}, "b with c has 1.2; a correlation lies between -1 and 1"),
+        ({(0, 1): np.nan}, "a with b has nan, no finite number"),
     ],
 )
 def test_the_wrong_pair_of_a_matrix_is_named(entries, told):
@@ -141,7 +141,7 @@ def test_of_correlations_that_exclude_each_other_the_odd_pair_is_named():
     matrix = np.full((5, 5), 0.9)
     np.fill_diagonal(matrix, 1)
     matrix[1, 3] = matrix[3, 1] = -0.5  # 2 * 0.9^2 - 1 = 0.62 is the least beside 0.9 and 0.9
-    with pytest.raises(UncertaintyError, match=r"impossible .*: b and d has -0.5, and "):
+    with pytest.raises(UncertaintyError, match=r"impossible .*: b with d has -0.5, and "):
         matrix_mixing("abcde", matrix, {label: row for row, label in enumerate("abcde")})
 
 

@@ -160,7 +160,7 @@ def test_files_are_looked_for_beside_the_study_file(case30, study_of, tmp_path, 
         (
             HEAD + '[[correlation]]\nkind = "matrix"\nelements = ["load:1", "load:2"]\n'
             "matrix = [\n  [1, 0.2],\n  [0.3, 1]\n]\n",
-            r"line 6: correlation\[1\].matrix: not symmetric: load:1 and load:2 has 0.2",
+            r"line 6: correlation\[1\].matrix: not symmetric: load:1 with load:2 has 0.2",
         ),
         (
             HEAD + '[table]\nsource = "a.csv"\n[loads]\nspread = 1\n',

@@ -366,6 +366,11 @@ def test_more_scenarios_than_fit_are_refused_before_they_are_drawn(case30):
         draw(case30, Uncertainty(loads=_all(Normal(sd=0.1))), 10**11)
 
 
+def test_distributions_beyond_all_numbers_are_refused(case30):
+    with pytest.raises(UncertaintyError, match=r"Normal\(sd=1e\+308.* no finite numbers"):
+        draw(case30, Uncertainty(loads=_all(Normal(sd=1e308, mean=1e308))), 2000)
+
+
 def test_scenarios_without_a_number_are_refused(case30):
     with pytest.raises(UncertaintyError, match="scenarios: say how many"):
         draw(case30, Uncertainty())

@@ -54,17 +54,18 @@ def chosen(patterns: object, labels: Iterable[str], *, key: Key, what: str) -> l
         what: what the labels are, in the plural.
 
     Raises:
-        UncertaintyError: no list of texts, or a text that fits no label.
+        UncertaintyError: no list of texts, or texts that fit no label, all of them.
     """
     labels = list(labels)
-    known, found = set(labels), set[str]()
+    known, found, unknown = set(labels), set[str](), []
     for pattern in texts(patterns, key):
         fits = {pattern} & known or {name for name in labels if fnmatchcase(name, pattern)}
         if not fits:
-            raise UncertaintyError(
-                key, f"no {pattern!r} among the {what}{nearest(pattern, labels)}"
-            )
+            unknown.append(pattern)
         found |= fits
+    if unknown:
+        told = ", ".join(map(shown, unknown))
+        raise UncertaintyError(key, f"no {told} among the {what}{nearest(unknown[0], labels)}")
     return [name for name in labels if name in found]
 
 

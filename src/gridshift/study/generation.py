@@ -33,14 +33,15 @@ def generators(network: Network) -> dict[str, Generator]:
 
     A network knows its static generators (pandapower's `sgen`, MATPOWER's generators at PQ buses)
     as one injection per bus. Its reactive power goes with the active one, unless something draws
-    power there that is summed up with it.
+    power there that is summed up with it. The two ends of a DC line can't be told apart from each
+    other, so they aren't among them.
     """
     found = {
         label: Generator(bus=int(bus), power=complex(p), row=row)
         for row, (label, bus, p) in enumerate(
             zip(network.gen_labels, network.gen_bus, network.gen_p, strict=True)
         )
-        if bus not in network.slack
+        if bus not in network.slack and label.startswith("gen:")
     }
     fixed, drawn = network.bus_fixed, np.maximum(network.bus_consumed, -network.bus_fixed.real)
     given = fixed.real + drawn

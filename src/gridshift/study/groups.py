@@ -143,12 +143,12 @@ def _elements(group: Group, labels: Sequence[str], places: Places, key: Key) -> 
     if group.type is not None:
         types = sorted({label.partition(":")[0] for label in labels})
         if group.type not in types:
-            told = f"no element of type {group.type!r}{nearest(group.type, types)}"
+            told = f"no element of type {shown(group.type)}{nearest(group.type, types)}"
             raise UncertaintyError((*key, "type"), told)
         found = [label for label in found if label.partition(":")[0] == group.type]
     if group.area is not None:
         if group.area not in places.areas:
-            told = f"no area {group.area!r}{nearest(group.area, [*places.areas])}"
+            told = f"no area {shown(group.area)}{nearest(group.area, [*places.areas])}"
             raise UncertaintyError((*key, "area"), told)
         buses = {*places.areas[group.area].tolist()}
         found = [label for label in found if places.bus_of[label] in buses]
@@ -217,7 +217,8 @@ def powers_of(
         u: (R, n) uniform numbers.
         u_reactive: (R, n) more of them, used if the reactive power is independent.
     """
-    factor = group.distribution.quantiles(u)
+    with np.errstate(all="ignore"):  # what isn't finite is refused by name
+        factor = group.distribution.quantiles(u)
     p0, q0 = nominal.real, nominal.imag
     p = factor * (p0 if group.base_mw is None else signs * group.base_mw / base_mva)
     if group.reactive == "fixed":

@@ -155,7 +155,7 @@ def _root(labels: Sequence[str], matrix: Real) -> Real:
 
     def refuse(wrong: Real, told: str) -> None:
         row, column = sorted(divmod(int(wrong.argmax()), n))
-        pair = f"{labels[row]} and {labels[column]}" if row != column else labels[row]
+        pair = f"{labels[row]} with {labels[column]}" if row != column else labels[row]
         here, there = matrix[row, column], matrix[column, row]
         raise UncertaintyError(("matrix",), told.format(pair=pair, here=here, there=there))
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from os import PathLike
+from os.path import isfile
 from pathlib import Path
 from typing import Any
 
@@ -161,7 +162,7 @@ class _Reader(TomlReader):
     def beside(self, name: str) -> str:
         """A file beside the study file, if there is one of this name; else the name."""
         found = self.folder / name
-        return str(found) if found.is_file() else name
+        return str(found) if isfile(found) else name  # pathlib's raises where a name is too long
 
     def loads(self, loads: dict[str, Any]) -> Any:
         spread = {key: value for key, value in loads.items() if key in ("spread", "regime")}

@@ -242,6 +242,9 @@ def _draw_groups(
             u=_stacked(mine, u_p, num_rows),
             u_reactive=_stacked(mine, u_q, num_rows),
         )
+        if not np.isfinite(columns.p[:, at] + columns.q[:, at]).all():
+            told = f"{group.distribution} of {mine[0]} gives factors that are no finite numbers"
+            raise UncertaintyError((), told)
 
 
 def _stacked(labels: Sequence[str], u: Mapping[str, Real], num_rows: int) -> Real:
