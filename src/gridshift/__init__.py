@@ -5,7 +5,6 @@ starts without loading pandapower, numba or torch.
 """
 
 from importlib import import_module
-from importlib.metadata import version as _version
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -115,7 +114,7 @@ __all__ = [
 
 def __getattr__(name: str):
     if name == "__version__":
-        return _version("gridshift")
+        return import_module("gridshift.version").VERSION
     if name not in _HOMES:
         raise AttributeError(f"module 'gridshift' has no attribute {name!r}")
     value = getattr(import_module(_HOMES[name]), name)

@@ -1,4 +1,4 @@
-"""Where things are kept between runs: surrogates, compiled kernels, matplotlib's list of fonts.
+"""Where things are kept between runs: surrogates, grids, compiled kernels, matplotlib's fonts.
 
 Containers often have a package that can't be written and a home that isn't there. A temporary
 folder then takes the place of the usual ones, and one warning says so.
@@ -37,15 +37,24 @@ def writable(path: Path) -> Path:
     Warns:
         GridshiftWarning: once, that the temporary folder takes its place.
     """
+    place = where_it_can_be_written(path)
+    if place != path:
+        _say_once(
+            f"surrogates are kept in {temporary_folder()}, since {cache_folder()} can't be written",
+            "GRIDSHIFT_CACHE",
+        )
+    return place
+
+
+def where_it_can_be_written(path: Path) -> Path:
+    """The same place as `writable` finds, without a word."""
     usual = cache_folder()
     if path.exists() or can_write(usual):
         return path
     try:
-        other = temporary_folder()
+        return temporary_folder() / path.relative_to(usual)
     except StorageError:
         return path
-    _say_once(f"surrogates are kept in {other}, since {usual} can't be written", "GRIDSHIFT_CACHE")
-    return other / path.relative_to(usual)
 
 
 def prepare_kernel_cache() -> bool:

@@ -19,13 +19,20 @@ _MARKS = (
 
 
 def read_text(path: str | PathLike[str]) -> str:
-    """The text of a file, without a byte-order mark; Latin-1 where it isn't valid UTF-8.
-
-    The second is for files whose comments and names alone have other letters than ASCII's.
+    """The text of a file, as `text_of` makes it of the bytes that `read_bytes` gives.
 
     Raises:
         StorageError: the file cannot be read, is too large or holds no text; the message is the
             reason alone, without the path.
+    """
+    return text_of(read_bytes(path))
+
+
+def read_bytes(path: str | PathLike[str]) -> bytes:
+    """The bytes of a file that text may be read from.
+
+    Raises:
+        StorageError: the file cannot be read or is too large; the message is the reason alone.
     """
     try:
         with Path(path).open("rb") as file:
@@ -34,6 +41,17 @@ def read_text(path: str | PathLike[str]) -> str:
         raise StorageError(str(error.strerror)) from None
     if len(content) > LARGEST:
         raise StorageError(f"has more than {LARGEST:,} bytes; that much text is not read")
+    return content
+
+
+def text_of(content: bytes) -> str:
+    """The text of these bytes, without a byte-order mark; Latin-1 where it isn't valid UTF-8.
+
+    The second is for files whose comments and names alone have other letters than ASCII's.
+
+    Raises:
+        StorageError: the bytes are no text; the message is the reason alone.
+    """
     encoding = next((name for mark, name in _MARKS if content.startswith(mark)), None)
     try:
         if encoding is not None:

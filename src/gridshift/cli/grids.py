@@ -83,12 +83,12 @@ def cases(case: str | None, outages: bool, as_json: bool) -> None:
             raise click.UsageError("--outages needs a CASE, for instance: cases case30 --outages")
         _list_cases(as_json)
         return
-    from gridshift.grid.readers import builtin_names, builtin_source, read_grid
+    from gridshift.grid.readers import builtin_source, read_grid
 
     network = read_grid(case)
     payload = {
         "grid": network.name,
-        "source": builtin_source() if case in builtin_names() else network.origin,
+        "source": builtin_source() if case.isidentifier() else network.origin,
         **_summary(network),
         "elements": _elements(network),
     }

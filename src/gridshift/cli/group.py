@@ -12,7 +12,6 @@ from pathlib import Path
 import click
 
 from gridshift.caches import prepare_font_cache, prepare_kernel_cache
-from gridshift.cli.defects import report_defect
 from gridshift.cli.folders import require_separate
 from gridshift.errors import GridshiftError, GridshiftWarning
 
@@ -26,6 +25,7 @@ class KnownProblem(click.ClickException):
     """A problem that the user can do something about: one line on standard error, exit code 1."""
 
     def show(self, file=None) -> None:
+        """Print the message on standard error, on one line."""
         click.echo(f"Error: {one_line(self.message)}", err=True)
 
 
@@ -100,6 +100,7 @@ class Command(click.Command):
         return (SURROGATE_EXAMPLE, *self.examples) if uses else self.examples
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the examples below the options."""
         if self.examples:
             with formatter.section("Examples"):
                 for example in self.shown_examples:
@@ -137,6 +138,7 @@ class Group(click.Group):
     """The top command: turns what a command raises into a line and an exit code."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
+        """The commands in the order in which they were added, not by the alphabet."""
         return list(self.commands)
 
     def main(self, *args, **kwargs):
@@ -147,6 +149,13 @@ class Group(click.Group):
         return super().main(*args, **kwargs)
 
     def invoke(self, ctx: click.Context):
+        """Run the command; whatever it raises ends in one line and an exit code.
+
+        Raises:
+            KnownProblem: a `GridshiftError`, a file that can't be used, too little memory, or a
+                defect, which the line says.
+            Interrupted: Ctrl-C.
+        """
         try:
             with our_warnings_only():
                 prepare_kernel_cache()
@@ -166,6 +175,8 @@ class Group(click.Group):
         except Exception as problem:
             if TORCH_OUT_OF_MEMORY in str(problem):
                 raise _out_of_memory(problem) from problem
+            from gridshift.cli.defects import report_defect
+
             raise KnownProblem(report_defect(problem)) from problem
 
 

@@ -219,15 +219,17 @@ def _screened(
 
     What the user got wrong is told before anything is trained.
     """
-    from gridshift.adapt.methods import METHODS
     from gridshift.grid.contingency import select_outages
+    from gridshift.study.outage import EXACT
     from gridshift.study.risk import with_limits
     from gridshift.study.sweep import screen as study
 
     with_limits(network, v_min=config.v_min, v_max=config.v_max, rating_mva=config.rating_mva)
     num_outages = len(select_outages(network, config.contingencies))
     base = came_from = None
-    if config.method in METHODS:
+    if config.method != EXACT:
+        from gridshift.adapt.methods import METHODS
+
         base, came_from = found_base(
             METHODS[config.method], network, surrogate, num_context=config.num_context,
             spread=config.spread, seed=config.seed,

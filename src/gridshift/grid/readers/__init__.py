@@ -1,13 +1,16 @@
 """Grid files and built-in names to `Network`; the only place that knows file formats."""
 
+from functools import partial
 from os import PathLike
 from os.path import exists, isdir, isfile  # pathlib's raise where a name is too long
 from pathlib import Path
 from typing import Any
 
-from gridshift.errors import GridFileError
+from gridshift.errors import GridFileError, StorageError
 from gridshift.grid.network import Network
 from gridshift.grid.readers.builtin import builtin_names, builtin_source, closest_names
+from gridshift.grid.readers.read_before import read_once
+from gridshift.text_file import read_bytes
 
 __all__ = ["builtin_names", "builtin_source", "read_grid"]
 
@@ -19,41 +22,55 @@ def read_grid(source: "str | PathLike[str] | Network | Any") -> Network:
 
     A pandapower network in memory is a grid too; it is left as it is, and the grid takes its name.
     A `Network` is given back. A name is tried before a file, so a file called `case118` without an
-    extension needs a path such as `./case118.json`.
+    extension needs a path such as `./case118.json`. What was read is kept in the cache folder, so
+    that reading the same again takes milliseconds.
 
     Raises:
         GridFileError: unknown name, missing or unreadable file, or a grid with parts that
             gridshift cannot represent; all problems of the source in one message.
+
+    Warns:
+        GridshiftWarning: what was left out of the grid, or is taken for something else.
     """
     if isinstance(source, Network):
         return source
     if not isinstance(source, str | PathLike):
         return _in_memory(source)
-    # pandapower costs seconds to import, so each format is loaded only when it is asked for.
-    if not isinstance(source, str | PathLike):
-        raise GridFileError(f"a {type(source).__name__}", [f"no grid; a grid is {READABLE}"])
-    text = str(source)
-    if text in builtin_names():
-        from gridshift.grid.readers.pandapower_network import network_from_pandapower
-        from gridshift.grid.readers.pandapower_source import builtin_net
-
-        return network_from_pandapower(builtin_net(text), name=text, origin=f"pandapower {text}")
-    path = Path(source)
-    suffix = path.suffix.lower()
-    if suffix not in (".json", ".m"):
-        raise GridFileError(text, [_not_readable(text, path)])
+    path, text = Path(source), str(source)
+    if path.suffix.lower() not in (".json", ".m"):
+        return read_once(text, b"", partial(_builtin, text))
     if not isfile(path):
         raise GridFileError(text, ["is a folder" if isdir(path) else "no such file"])
-    if suffix == ".m":
+    try:
+        content = read_bytes(path)
+    except StorageError as error:
+        raise GridFileError(text, [str(error)]) from None
+    return read_once(path.name, content, partial(_file, path, content))
+
+
+# pandapower costs seconds to import, so each format is loaded only when it is asked for.
+
+
+def _builtin(name: str) -> Network:
+    if name not in builtin_names():
+        raise GridFileError(name, [_not_readable(name)])
+    from gridshift.grid.readers.pandapower_network import network_from_pandapower
+    from gridshift.grid.readers.pandapower_source import builtin_net
+
+    return network_from_pandapower(builtin_net(name), name=name, origin=f"pandapower {name}")
+
+
+def _file(path: Path, content: bytes) -> Network:
+    if path.suffix.lower() == ".m":
         from gridshift.grid.readers.matpower import read_matpower
 
-        return read_matpower(path)
+        return read_matpower(path, content)
     from gridshift.grid.readers.pandapower_network import network_from_pandapower
-    from gridshift.grid.readers.pandapower_source import json_net
+    from gridshift.grid.readers.pandapower_source import net_of_json
 
-    return network_from_pandapower(
-        json_net(path), name=path.stem, origin=f"pandapower {path.name}", source=text
-    )
+    net = net_of_json(path, content)
+    origin = f"pandapower {path.name}"
+    return network_from_pandapower(net, name=path.stem, origin=origin, source=str(path))
 
 
 def _in_memory(net: Any) -> Network:
@@ -66,8 +83,8 @@ def _in_memory(net: Any) -> Network:
     return network_from_pandapower(net, name=name, origin="pandapower network in memory")
 
 
-def _not_readable(text: str, path: Path) -> str:
-    if exists(path):
+def _not_readable(text: str) -> str:
+    if exists(text):
         return f"neither .json nor .m; a grid is {READABLE}"
     near = closest_names(text)
     hint = f"did you mean {' or '.join(near)}? " if near else ""

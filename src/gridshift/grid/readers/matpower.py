@@ -17,10 +17,10 @@ from gridshift.grid.readers.matpower_checks import (
 )
 from gridshift.grid.readers.matpower_tables import Tables, tables_of
 from gridshift.grid.readers.placeholders import UNLIMITED_MVA, UNLIMITED_RATE_A
-from gridshift.text_file import read_text
+from gridshift.text_file import text_of
 
 
-def read_matpower(path: Path) -> Network:
+def read_matpower(path: Path, content: bytes) -> Network:
     """The grid that MATPOWER's `runpf` would solve for this file, without reactive limits.
 
     Elements are `branch:12`, the row of mpc.branch counted from 1; loads and buses carry the bus
@@ -35,7 +35,7 @@ def read_matpower(path: Path) -> Network:
         GridshiftWarning: a dcline that delivers more than it takes, a set-point that is not used.
     """
     try:
-        tables = tables_of(run_case(read_text(path)), str(path))
+        tables = tables_of(run_case(text_of(content)), str(path))
     except (MatlabError, StorageError) as error:
         raise GridFileError(str(path), [str(error)]) from None
     problems = problems_of(tables)

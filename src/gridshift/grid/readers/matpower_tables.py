@@ -69,6 +69,7 @@ class Tables:
 
     @cached_property
     def dcline_on(self) -> Bool:
+        """DC lines in service."""
         return self.dcline["BR_STATUS"] > 0
 
     @cached_property

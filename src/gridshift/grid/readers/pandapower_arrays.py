@@ -28,7 +28,7 @@ from gridshift.grid.readers.pandapower_source import (
     quiet_pandapower,
 )
 from gridshift.grid.readers.pandapower_tables import power_flow_part
-from gridshift.grid.readers.pandapower_taps import idle_taps, look_up, tap_problems
+from gridshift.grid.readers.pandapower_taps import enter_tabulated_steps, idle_taps, tap_problems
 
 _OPTIONS: dict[str, Any] = {
     "algorithm": "nr", "calculate_voltage_angles": True, "init": "auto", "init_vm_pu": None,
@@ -111,7 +111,7 @@ def _checked(net, source: str) -> tuple[Any, list[str]]:
     problems = [*other_format(net), *problems]
     if problems:
         raise GridFileError(source, problems)
-    problems = list(look_up(part))
+    problems = list(enter_tabulated_steps(part))
     problems += problems_of(part)
     problems += tap_problems(part)
     problems += not_represented(net)

@@ -11,7 +11,7 @@ from typing import Any
 
 from gridshift.errors import GridFileError, GridshiftWarning, StorageError
 from gridshift.grid.readers.pandapower_safety import NO_NETWORK, safe_content
-from gridshift.text_file import read_text
+from gridshift.text_file import read_bytes, text_of
 
 PANDAPOWER_ERRORS = (
     ArithmeticError, AssertionError, AttributeError, ImportError, LookupError, MemoryError, OSError,
@@ -77,27 +77,43 @@ def builtin_net(name: str):
 
 
 def json_net(path: Path):
-    """The pandapower network of a file written by `pandapower.to_json`, in today's format.
+    """The pandapower network of a JSON file, as `net_of_json` makes it.
+
+    Raises:
+        GridFileError: the file cannot be read, or `net_of_json` refuses it.
+    """
+    try:
+        return net_of_json(path, read_bytes(path))
+    except StorageError as error:
+        raise GridFileError(str(path), [str(error)]) from None
+
+
+def net_of_json(path: Path, content: bytes):
+    """The pandapower network that `pandapower.to_json` wrote, in today's format.
 
     Older formats are converted, as `pandapower.from_json` does; only the parts of `KEPT` are read.
 
+    Args:
+        path: of the file, for messages.
+        content: of the file.
+
     Raises:
-        GridFileError: the file is not such a network, or one of a newer format.
+        GridFileError: the content is no such network, or one of a newer format.
     """
     try:
-        text = read_text(path)
+        text = text_of(content)
     except StorageError as error:
         raise GridFileError(str(path), [str(error)]) from None
-    content, problems = safe_content(text)
+    parts, problems = safe_content(text)
     if problems:
         raise GridFileError(str(path), problems)
     with quiet_pandapower() as heard:
         import pandapower
 
-        if newer := _newer_format(content):
+        if newer := _newer_format(parts):
             raise GridFileError(str(path), [newer])
         try:
-            net = pandapower.from_json_string(json.dumps(content), convert=True)
+            net = pandapower.from_json_string(json.dumps(parts), convert=True)
         except PANDAPOWER_ERRORS as error:
             refusal = f"pandapower cannot read it: {one_line(error)}"
             raise GridFileError(str(path), [refusal]) from None

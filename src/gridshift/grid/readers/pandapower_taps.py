@@ -20,7 +20,7 @@ VK = {
 }
 
 
-def look_up(part) -> Iterator[str]:
+def enter_tabulated_steps(part) -> Iterator[str]:
     """Puts the values of tabulated steps into the network; yields what a table does not have.
 
     Each transformer gets a table of its own with the one step that it is at; each shunt gets its
