@@ -18,8 +18,8 @@ from gridshift.adapt.base import Base
 from gridshift.adapt.certificate import certify
 from gridshift.adapt.methods import METHODS, Context, Method, Predictor
 from gridshift.errors import ContextError, GridshiftError
-from gridshift.grid.engine import Engine
-from gridshift.grid.powerflow import lacking, solve
+from gridshift.grid.powerflow import solve
+from gridshift.grid.prepared import prepare
 
 EXACT = "newton"
 """Name of solving every row."""
@@ -280,8 +280,7 @@ class _Trial:
         injections = self.layout.unpack_injections(self.probe)
         tol = 1e-8 if self.tol is None else self.tol
         us = _us_per_row(lambda: solve(self.network, injections, tol=tol))
-        engine, removed = Engine.of(self.network), lacking(self.network)
-        setup = _us_per_row(lambda: engine.prepare([removed]), rows=1) * 1e-6
+        setup = _us_per_row(lambda: prepare(self.network, anew=True), rows=1) * 1e-6
         held = self.layout.unpack_injections(self.holdout.x)
         solution = solve(self.network, held, tol=tol)
         solved = solution.solved

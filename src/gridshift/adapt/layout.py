@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from gridshift.arrays import Complex, Int, Real
 from gridshift.grid.network import BusKind, Network
-from gridshift.grid.powerflow import nominal_voltage
+from gridshift.grid.prepared import prepare
 from gridshift.grid.scenarios import Injections
 
 UNITS = {
@@ -170,8 +170,10 @@ class Layout:
         y[:, at["q_gen"]] = generation.imag
         y[:, at["v"]] = np.abs(voltage[:, self.pq])
         # within half a turn of the grid's own nominal angle, so that no entry wraps between rows
-        turn = np.angle(nominal_voltage(network.root)[self.non_slack])
-        y[:, at["theta"]] = turn + np.angle(voltage[:, self.non_slack] * np.exp(-1j * turn))
+        intact = prepare(network.root)
+        known = intact.voltage if intact.solved else network.root.v_start
+        around = np.angle(known[self.non_slack])
+        y[:, at["theta"]] = around + np.angle(voltage[:, self.non_slack] * np.exp(-1j * around))
         return y
 
     def unpack_injections(self, x: Real) -> Injections:

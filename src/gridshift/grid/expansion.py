@@ -12,11 +12,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from gridshift.arrays import Complex, Int, Real
-from gridshift.grid.engine import Engine, Topology
 from gridshift.grid.equations import specified_mismatch
 from gridshift.grid.kernels.linear import expand
 from gridshift.grid.network import Network
-from gridshift.grid.powerflow import topology_of
+from gridshift.grid.prepared import Prepared, prepare
 from gridshift.grid.tangent import Tangent
 
 Order = Literal[1, 2]
@@ -44,7 +43,7 @@ class Expansion:
     """Outputs near the nominal point of one topology, everything but the loads at its own value."""
 
     tangent: Tangent
-    topology: Topology
+    prepared: Prepared
 
     @classmethod
     def of(cls, network: Network) -> "Expansion":
@@ -53,8 +52,7 @@ class Expansion:
         Raises:
             NotConvergedError: it has no solution at nominal demand.
         """
-        tangent = Tangent.of(network)
-        return cls(tangent, topology_of(network))
+        return cls(Tangent.of(network), prepare(network))
 
     def outputs(self, load_p: Real, load_q: Real, *, order: Order = 1, threads: int = 1) -> Real:
         """(R, Y) outputs for demands (R, L) to that order, in the order of `Tangent`.
@@ -62,15 +60,15 @@ class Expansion:
         Where the topology needs a pivoting factorisation, through the tangent's own, which is
         slower.
         """
-        if not self.topology.trusted:
+        if not self.prepared.topology.trusted:
             return self._pivoted(load_p, load_q, order)
-        engine = Engine.of(self.tangent.network)
+        engine = self.prepared.engine
         load_p = np.ascontiguousarray(load_p, np.float64)
         load_q = np.ascontiguousarray(load_q, np.float64)
         out = np.empty((len(load_p), len(self.tangent.y)))
         kernel = partial(
             expand, engine.lanes, engine.solving, engine.plan.program, engine.plan.num_pv,
-            self.topology.point, engine.load_bus, engine.scheduled, self._rows,
+            self.prepared.topology.point, engine.load_bus, engine.scheduled, self._rows,
             load_p, load_q, order,
         )  # fmt: skip
         engine.run_blocks(kernel, out, len(load_p), threads)
@@ -79,7 +77,8 @@ class Expansion:
     @cached_property
     def _rows(self) -> Outputs:
         tangent, network = self.tangent, self.tangent.network
-        program = Engine.of(network).plan.program
+        engine = self.prepared.engine
+        program = engine.plan.program
         # unknowns of the program in the order of the tangent, magnitudes relative to themselves
         moving, pq = np.sort(np.concatenate([network.pv, network.pq])), network.pq
         first = np.zeros(network.num_buses, np.int64)
@@ -93,7 +92,7 @@ class Expansion:
         own = np.zeros(network.num_buses)
         np.add.at(own, network.gen_bus, network.gen_p)
         constant = tangent.y.copy()
-        constant[: len(power_at)] += Engine.of(network).nominal_power[power_at]
+        constant[: len(power_at)] += engine.nominal_power[power_at]
         admittance = sp.csr_array(network.admittance[power_at // 2])
         return Outputs(
             constant=constant,

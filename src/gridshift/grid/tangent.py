@@ -13,10 +13,9 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator, splu, svds
 
 from gridshift.arrays import Complex, Int, Real
-from gridshift.errors import NotConvergedError
 from gridshift.grid.equations import power_derivatives
 from gridshift.grid.network import Network
-from gridshift.grid.powerflow import cut_off, topology_of
+from gridshift.grid.prepared import prepare
 
 BLOCK = 256
 """Right-hand sides solved at a time: enough to share the index work, few enough to stay small."""
@@ -57,7 +56,7 @@ class Tangent:
         Raises:
             NotConvergedError: the topology has no solution at nominal demand, so no tangent.
         """
-        return cls.at(network, nominal_voltage(network))
+        return cls.at(network, prepare(network).require_solved().voltage)
 
     @classmethod
     def at(cls, network: Network, voltage: Complex) -> "Tangent":
@@ -155,26 +154,6 @@ class _Action(LinearOperator):
 
     def _rmatvec(self, x: Real) -> Real:
         return self.tangent.apply_transposed(x.reshape(1, -1))[0]
-
-
-def nominal_voltage(network: Network) -> Complex:
-    """(B,) the topology's solution at nominal demand.
-
-    Raises:
-        NotConvergedError: it has none.
-    """
-    without = f" without {','.join(network.outaged)}" if network.outaged else ""
-    if (gone := cut_off(network)).any():
-        raise NotConvergedError(
-            f"{network.name}{without} has no tangent: {gone.sum()} buses are cut off from every "
-            "slack bus"
-        )
-    topology = topology_of(network)
-    if not topology.solved():
-        raise NotConvergedError(
-            f"{network.name}{without} has no tangent: it has no solution at nominal demand"
-        )
-    return topology.point.voltage.view(np.complex128)
 
 
 @dataclass(frozen=True, eq=False)
