@@ -16,6 +16,7 @@ from gridshift.grid.equations import specified_mismatch
 from gridshift.grid.kernels.linear import expand
 from gridshift.grid.network import Network
 from gridshift.grid.prepared import Prepared, prepare
+from gridshift.grid.scenarios import Injections
 from gridshift.grid.tangent import Tangent
 
 Order = Literal[1, 2]
@@ -55,7 +56,7 @@ class Expansion:
         return cls(Tangent.of(network), prepare(network))
 
     def outputs(self, load_p: Real, load_q: Real, *, order: Order = 1, threads: int = 1) -> Real:
-        """(R, Y) outputs for demands (R, L) to that order, in the order of `Tangent`.
+        """(R, Y) outputs for demands (R, L) to that order, in the order of `Layout`.
 
         Where the topology needs a pivoting factorisation, through the tangent's own, which is
         slower.
@@ -80,15 +81,16 @@ class Expansion:
         engine = self.prepared.engine
         program = engine.plan.program
         # unknowns of the program in the order of the tangent, magnitudes relative to themselves
-        moving, pq = np.sort(np.concatenate([network.pv, network.pq])), network.pq
+        pq, layout = network.pq, tangent.layout
         first = np.zeros(network.num_buses, np.int64)
         first[program.node_bus] = program.node_first[:-1]
-        place = np.concatenate([first[moving], first[pq] + 1])
-        size = np.concatenate([np.ones(len(moving)), np.abs(tangent.voltage[pq])])
+        place = np.concatenate([first[network.non_slack], first[pq] + 1])
+        size = np.concatenate([np.ones(len(network.non_slack)), np.abs(tangent.voltage[pq])])
         by_state = sp.csr_array(tangent.by_state @ sp.diags_array(size))
 
-        controlled = np.sort(np.concatenate([network.slack, network.pv]))
-        power_at = np.concatenate([2 * network.slack, 2 * controlled + 1])
+        power_at = np.empty(layout.y_slices["v"].start, np.int64)
+        power_at[layout.y_slices["p_slack"]] = 2 * network.slack
+        power_at[layout.y_slices["q_gen"]] = 2 * network.controlled + 1
         own = np.zeros(network.num_buses)
         np.add.at(own, network.gen_bus, network.gen_p)
         constant = tangent.y.copy()
@@ -108,27 +110,25 @@ class Expansion:
 
     def _pivoted(self, load_p: Real, load_q: Real, order: Order) -> Real:
         tangent, network = self.tangent, self.tangent.network
-        loads = np.hstack([load_p, load_q])
-        dx = np.zeros((len(loads), len(tangent.x)))
-        dx[:, : loads.shape[1]] = loads - tangent.x[: loads.shape[1]]
-        y = tangent.y + tangent.apply(dx)
+        layout = tangent.layout
+        x = layout.pack_inputs(network, Injections(load_p=load_p, load_q=load_q))
+        y = tangent.y + tangent.apply(x - tangent.x)
         if order == 1:
             return y
         voltage = self._voltage(y)
         off = specified_mismatch(network, voltage, load_p + 1j * load_q)
-        moving = np.sort(np.concatenate([network.pv, network.pq]))
-        left = np.hstack([off.real[:, moving], off.imag[:, network.pq]])
+        left = np.hstack([off.real[:, network.non_slack], off.imag[:, network.pq]])
         step = tangent.factorisation.solve(np.ascontiguousarray(-left.T))
         exact = voltage * (network.admittance @ voltage.T).T.conj() - network.bus_fixed
         np.add.at(exact.T, network.load_bus, (load_p + 1j * load_q).T)
-        y[:, tangent.outputs["p_slack"]] = exact.real[:, network.slack]
-        y[:, tangent.outputs["q_gen"]] = exact.imag[:, network.bus_v_set > 0]
+        y[:, layout.y_slices["p_slack"]] = exact.real[:, network.slack]
+        y[:, layout.y_slices["q_gen"]] = exact.imag[:, network.controlled]
         return y + (tangent.by_state @ step).T
 
     def _voltage(self, y: Real) -> Complex:
         tangent, network = self.tangent, self.tangent.network
         magnitude = np.tile(np.abs(tangent.voltage), (len(y), 1))
         angle = np.tile(np.angle(tangent.voltage), (len(y), 1))
-        magnitude[:, network.pq] = y[:, tangent.outputs["v"]]
-        angle[:, np.sort(np.concatenate([network.pv, network.pq]))] = y[:, tangent.outputs["theta"]]
+        magnitude[:, network.pq] = y[:, tangent.layout.y_slices["v"]]
+        angle[:, network.non_slack] = y[:, tangent.layout.y_slices["theta"]]
         return magnitude * np.exp(1j * angle)

@@ -142,6 +142,21 @@ class Network:
         return np.flatnonzero(self.bus_kind == BusKind.PQ)
 
     @cached_property
+    def controlled(self) -> Int:
+        """Slack and PV buses, whose voltage magnitude is set, ascending."""
+        return np.flatnonzero(self.bus_kind != BusKind.PQ)
+
+    @cached_property
+    def non_slack(self) -> Int:
+        """PV and PQ buses, whose voltage angle is solved for, ascending."""
+        return np.flatnonzero(self.bus_kind != BusKind.SLACK)
+
+    @cached_property
+    def scheduled_gen(self) -> Int:
+        """Generators whose active power is an input: those that are not at a slack bus."""
+        return np.flatnonzero(~np.isin(self.gen_bus, self.slack))
+
+    @cached_property
     def elements(self) -> dict[str, tuple[int, ...]]:
         """Branches of each switchable element, in the source's order."""
         rows: dict[str, list[int]] = {}

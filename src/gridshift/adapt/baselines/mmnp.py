@@ -32,10 +32,10 @@ from gridshift.adapt.baselines.topologies import (
 )
 from gridshift.adapt.cache import cache_path, cached_arrays
 from gridshift.adapt.context import Context, Predictor
-from gridshift.adapt.layout import Layout
 from gridshift.adapt.surrogate import validation_rows
 from gridshift.adapt.surrogate_config import SurrogateConfig
 from gridshift.arrays import Int, Real
+from gridshift.grid.layout import Layout
 from gridshift.grid.network import Network
 from gridshift.grid.scenarios import stream
 from gridshift.learn.folding import input_scaling
