@@ -19,7 +19,7 @@ from gridshift.grid.prepared import prepare
 from gridshift.study.ledger import training_seconds
 from gridshift.study.measure import REPEATS, Cost, Measurement, draw, measure_adaptation
 from gridshift.study.metrics import QUANTITIES, mean_absolute_errors, summarise
-from gridshift.study.provenance import Threads
+from gridshift.threads import Threads
 
 FAR_TIGHTER = 1e-11
 """Mismatch, p.u., of the solutions that exact rows are compared with."""
