@@ -27,7 +27,7 @@ from gridshift.adapt.surrogate_config import PRODUCT_TRAINING
 from gridshift.errors import GridshiftError, RankDeficientWarning
 from gridshift.grid.contingency import enumerate_outages, outage_text
 from gridshift.grid.network import Network
-from gridshift.grid.powerflow import cut_off, prepare
+from gridshift.grid.prepared import prepare_all
 from gridshift.grid.readers import read_grid
 from gridshift.storage import replacing
 from gridshift.study.measure import draw
@@ -145,10 +145,10 @@ def headline() -> Iterator[tuple]:
 def every(case: str, size: int, spread: float, sizes: tuple[int, ...], methods) -> Iterator[tuple]:
     network = read_grid_once(case)
     outages = [outage_text(o) for o in enumerate_outages(network, "lines", size)]
-    outages = [o for o in outages if not cut_off(network.without(o.split(","))).any()]
+    outages = [o for o in outages if not len(network.without(o.split(",")).cut_off_buses())]
     for start in range(0, len(outages), 32):
         some = [network.without(o.split(",")) for o in outages[start : start + 32]]
-        prepare(some)
+        prepare_all(some)
         for left, outage in zip(some, outages[start:], strict=False):
             yield f"{case} {outage} spread {spread}", left, methods, sizes, spread, 0
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from gridshift.adapt.cache import cached_surrogate
     from gridshift.adapt.datasets import Dataset, generate
-    from gridshift.adapt.layout import Layout
     from gridshift.adapt.methods import METHODS, Context, Method, Predictor
     from gridshift.adapt.surrogate import Surrogate, SurrogateConfig, train
     from gridshift.errors import GridshiftError, GridshiftWarning
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
         rank_by_loading,
         read_outages,
     )
+    from gridshift.grid.layout import Layout
     from gridshift.grid.network import Network
     from gridshift.grid.powerflow import BatchSolution, RowStatus, solve
     from gridshift.grid.readers import read_grid
@@ -37,7 +37,7 @@ _HOMES = {
     "cached_surrogate": "gridshift.adapt.cache",
     "Dataset": "gridshift.adapt.datasets",
     "generate": "gridshift.adapt.datasets",
-    "Layout": "gridshift.adapt.layout",
+    "Layout": "gridshift.grid.layout",
     "METHODS": "gridshift.adapt.methods",
     "Context": "gridshift.adapt.methods",
     "Method": "gridshift.adapt.methods",

@@ -5,8 +5,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from gridshift.adapt.layout import Layout
 from gridshift.adapt.surrogate import build_backbone
+from gridshift.grid.layout import Layout
 from gridshift_paper import rules
 from gridshift_paper.artefacts import Artefact, Table
 from gridshift_paper.claims import Claim

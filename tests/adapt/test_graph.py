@@ -5,7 +5,7 @@ import pytest
 
 from gridshift.adapt.datasets import generate
 from gridshift.adapt.graph import THETA, P, Q, V, graph_of, series_impedance
-from gridshift.adapt.layout import Layout
+from gridshift.grid.layout import Layout
 from gridshift.grid.network import BusKind
 from gridshift.grid.readers import read_grid
 from gridshift.grid.scenarios import sample_loads

@@ -14,8 +14,7 @@ from gridshift.bench.solve import compare
 from gridshift.bench.tables import peers_table, ratios_table
 from gridshift.bench.threads import scaling
 from gridshift.cli.output import plain
-from gridshift.grid.engine import Engine
-from gridshift.grid.powerflow import topology_of
+from gridshift.grid.prepared import prepare
 from gridshift.grid.readers import read_grid
 from gridshift.grid.scenarios import sample_loads
 
@@ -70,7 +69,8 @@ def test_a_result_survives_json_and_becomes_tables(case14):
 
 def test_phases_move_nothing_and_count_what_the_plan_holds():
     network = read_grid("case14")
-    engine, topology = Engine.of(network), topology_of(network)
+    prepared = prepare(network)
+    engine, topology = prepared.engine, prepared.topology
     rows = sample_loads(network, np.random.default_rng(0), 40, regime="fixed")
     before = engine.solve(topology, rows.load_p, rows.load_q).voltage
     phases = {p.name: p for p in chord_phases(engine, topology, rows.load_p, rows.load_q)}

@@ -12,7 +12,6 @@ import pytest
 from gridshift.errors import OutageError
 from gridshift.grid.contingency import (
     assess,
-    bridges,
     cut_off_buses,
     enumerate_outages,
     make_outage,
@@ -116,22 +115,24 @@ def test_the_number_of_lines_that_do_not_split_the_grid_is_the_papers(grids, nam
 
 
 @pytest.mark.parametrize("name", ["case30", "case118", "case300"])
-def test_bridges_are_those_of_networkx(grids, name):
+def test_single_outages_that_cut_buses_off_are_the_bridges_of_networkx(grids, name):
     network = grids[name]
     graph = nx.MultiGraph()
     graph.add_edges_from(zip(network.branch_from.tolist(), network.branch_to.tolist(), strict=True))
     assert len(network.slack) == 1
     expected = {tuple(sorted(pair)) for pair in nx.bridges(nx.Graph(graph))}
     expected = {pair for pair in expected if graph.number_of_edges(*pair) == 1}
-    ends = {
-        tuple(sorted((int(network.branch_from[b]), int(network.branch_to[b]))))
-        for b in bridges(network)
-    }
+    outages = [(label,) for label in network.elements]
+    ends = set()
+    for (label,), buses in zip(outages, cut_off_buses(network, outages), strict=True):
+        (b,) = network.elements[label]
+        if len(buses):
+            ends.add(tuple(sorted((int(network.branch_from[b]), int(network.branch_to[b])))))
     assert ends == expected
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
-def test_buses_cut_off_are_those_of_a_search_for_each_outage(grids, size):
+def test_buses_cut_off_are_those_that_networkx_does_not_reach(grids, size):
     network = grids["case118"]
     outages = enumerate_outages(network, "all")
     if size > 1:
@@ -139,7 +140,14 @@ def test_buses_cut_off_are_those_of_a_search_for_each_outage(grids, size):
         labels = list(network.elements)
         outages = [make_outage(rng.choice(labels, size, replace=False)) for _ in range(60)]
     for outage, buses in zip(outages, cut_off_buses(network, outages), strict=True):
-        np.testing.assert_array_equal(buses, network.without(outage).cut_off_buses())
+        left = network.without(outage)
+        on = left.branch_in_service
+        ends = left.branch_from[on].tolist(), left.branch_to[on].tolist()
+        graph = nx.Graph(zip(*ends, strict=True))
+        graph.add_nodes_from(range(network.num_buses))
+        fed = set().union(*(nx.node_connected_component(graph, s) for s in network.slack.tolist()))
+        assert buses.tolist() == sorted(set(range(network.num_buses)) - fed)
+        np.testing.assert_array_equal(buses, left.cut_off_buses())
 
 
 def test_one_of_two_parallel_circuits_splits_nothing_and_both_do(grids):
@@ -158,11 +166,14 @@ def test_one_of_two_parallel_circuits_splits_nothing_and_both_do(grids):
 
 def test_a_branch_between_two_slack_buses_cuts_nothing_off(grids):
     network = grids["case30"]
-    cut = bridges(network)
-    branch, buses = max(cut.items(), key=lambda item: len(item[1]))
+    outages = [(label,) for label in network.elements]
+    cuts = zip(outages, cut_off_buses(network, outages), strict=True)
+    outage, buses = max(cuts, key=lambda cut: len(cut[1]))
     kind = network.bus_kind.copy()
     kind[buses[0]] = 3
-    assert branch not in bridges(replace(network, bus_kind=kind))
+    (left,) = cut_off_buses(replace(network, bus_kind=kind), [outage])
+    assert len(buses)
+    assert buses[0] not in left
 
 
 def test_case30_without_lines_0_and_1_is_islanded_with_29_buses_cut_off(grids):

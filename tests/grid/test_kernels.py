@@ -29,7 +29,7 @@ def case():
     voltage = magnitude * np.exp(1j * angle)
     work.voltage[:] = np.stack([voltage.real, voltage.imag], 1).ravel()
     work.power[:] = np.repeat(engine.nominal_power, w)
-    work.admittance[:] = engine.base.point.admittance[:, None]
+    work.admittance[:] = engine.intact.point.admittance[:, None]
     work.active[:] = 1
     return network, engine, work, voltage
 
@@ -108,7 +108,7 @@ def test_a_maximum_over_lanes_never_hides_a_nan():
     engine = Engine(program)
     work = engine.newton_work()
     work.voltage[:] = 1.0
-    work.admittance[:] = engine.base.point.admittance[:, None]
+    work.admittance[:] = engine.intact.point.admittance[:, None]
     for bus in range(6):
         work.power[:] = 0.0
         work.power[bus * 16] = np.nan

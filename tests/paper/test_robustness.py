@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gridshift.adapt.layout import Layout
 from gridshift.errors import GridshiftError
+from gridshift.grid.layout import Layout
 from gridshift_paper import gap_and_wins, robustness
 from gridshift_paper.artefacts import cell
 from gridshift_paper.claims import Judged, Verdict

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gridshift.adapt.layout import Layout
+from gridshift.grid.layout import Layout
 from gridshift.grid.powerflow import solve
 from gridshift.grid.scenarios import sample_loads, stream
 from gridshift.study.metrics import (

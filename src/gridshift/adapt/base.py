@@ -5,9 +5,9 @@ import json
 from dataclasses import dataclass
 from typing import Any, Self
 
-from gridshift.adapt.layout import Layout
 from gridshift.adapt.surrogate_config import SurrogateConfig
 from gridshift.errors import SurrogateMismatchError
+from gridshift.grid.layout import Layout
 from gridshift.grid.network import Network
 
 

@@ -9,11 +9,11 @@ from functools import cached_property
 
 import numpy as np
 
-from gridshift.adapt.layout import Layout
 from gridshift.adapt.methods import Predictor
 from gridshift.arrays import Complex, Real
 from gridshift.errors import GridshiftError
 from gridshift.grid.balance import Balance, Repaired, StateRows, check, repair
+from gridshift.grid.layout import Layout
 from gridshift.grid.network import Network
 from gridshift.grid.scenarios import Injections
 

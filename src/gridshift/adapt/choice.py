@@ -6,20 +6,18 @@ hand it is fast, and where it is the cheapest it is the one to take.
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import threadpoolctl
-import torch
 
 from gridshift.adapt.base import Base
 from gridshift.adapt.certificate import certify
 from gridshift.adapt.methods import METHODS, Context, Method, Predictor
 from gridshift.errors import ContextError, GridshiftError
-from gridshift.grid.engine import Engine
-from gridshift.grid.powerflow import lacking, solve
+from gridshift.grid.powerflow import solve
+from gridshift.grid.prepared import prepare
+from gridshift.threads import Threads
 
 EXACT = "newton"
 """Name of solving every row."""
@@ -142,7 +140,7 @@ def choose(
     methods = METHODS if methods is None else methods
     surrogates = [surrogates] if isinstance(surrogates, Base) else list(surrogates)
     began = time.perf_counter()
-    with one_thread():
+    with Threads(1):
         trial = _Trial(surrogates, context, num_rows, target_mae, tol, context_s)
         ledger = [trial.candidate(method, gradient) for method in methods.values()]
         trial.time_exact_again()
@@ -280,8 +278,7 @@ class _Trial:
         injections = self.layout.unpack_injections(self.probe)
         tol = 1e-8 if self.tol is None else self.tol
         us = _us_per_row(lambda: solve(self.network, injections, tol=tol))
-        engine, removed = Engine.of(self.network), lacking(self.network)
-        setup = _us_per_row(lambda: engine.prepare([removed]), rows=1) * 1e-6
+        setup = _us_per_row(lambda: prepare(self.network, anew=True), rows=1) * 1e-6
         held = self.layout.unpack_injections(self.holdout.x)
         solution = solve(self.network, held, tol=tol)
         solved = solution.solved
@@ -315,15 +312,3 @@ def _us_per_row(work, rows: int = PROBE_ROWS) -> float:
         work()
         times.append(time.perf_counter() - began)
     return min(times) / rows * 1e6
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """BLAS and torch on one thread, as the engine is: times can be compared."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with threadpoolctl.threadpool_limits(1):
-            yield
-    finally:
-        torch.set_num_threads(threads)

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from gridshift.adapt.layout import Layout
 from gridshift.arrays import Real
 from gridshift.errors import ScenarioError, StorageError
+from gridshift.grid.layout import Layout
 from gridshift.grid.network import Network
 from gridshift.grid.powerflow import solve
 from gridshift.grid.scenarios import Injections

@@ -8,8 +8,8 @@ shifts, line charging and shunts are left out; they are the same in every topolo
 
 import numpy as np
 
-from gridshift.adapt.layout import Layout
 from gridshift.arrays import Bool, Complex, Real
+from gridshift.grid.layout import Layout
 from gridshift.grid.network import Network
 from gridshift.learn.backbones.graph import NUM_FEATURES, NodeGraph
 

@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 
 from gridshift.adapt.context import Predictor
-from gridshift.adapt.layout import Entry, Layout
 from gridshift.adapt.moment_methods import Chosen
 from gridshift.adapt.ridge import LinearInInputs
 from gridshift.adapt.surrogate import FoldedPredictor, Surrogate, TransformedPredictor
@@ -19,6 +18,7 @@ from gridshift.adapt.tangent_methods import Recalibrated
 from gridshift.arrays import Real
 from gridshift.errors import GridshiftError
 from gridshift.grid.contingency import outage_text
+from gridshift.grid.layout import Entry, Layout
 from gridshift.grid.network import Network
 from gridshift.learn.folding import FoldedNetwork
 from gridshift.learn.onnx_graph import LinearTerms, WrittenModel, write_onnx

@@ -16,11 +16,11 @@ from torch import nn
 from gridshift.adapt.base import Base
 from gridshift.adapt.datasets import Dataset, generate, require_rows
 from gridshift.adapt.graph import graph_of
-from gridshift.adapt.layout import Layout
 from gridshift.adapt.surrogate_config import ZCA_SAS, SurrogateConfig, default_num_rows
 from gridshift.adapt.tangent import TANGENT_ORDERS, Plane, plane_of
 from gridshift.arrays import Real
 from gridshift.errors import GridshiftError
+from gridshift.grid.layout import Layout
 from gridshift.grid.network import Network
 from gridshift.grid.scenarios import Spread, sample_loads, stream
 from gridshift.learn import training

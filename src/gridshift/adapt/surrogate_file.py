@@ -11,7 +11,6 @@ import torch
 from safetensors.torch import save as bytes_of_tensors
 
 from gridshift.adapt.base import check_grid
-from gridshift.adapt.layout import Layout
 from gridshift.adapt.surrogate import Surrogate, build_backbone
 from gridshift.adapt.surrogate_config import (
     ZCA_SAS,
@@ -21,6 +20,7 @@ from gridshift.adapt.surrogate_config import (
 )
 from gridshift.adapt.tangent import plane_of
 from gridshift.errors import StorageError, SurrogateMismatchError
+from gridshift.grid.layout import Layout
 from gridshift.grid.network import Network
 from gridshift.learn.model_file import ModelFiles, array, field, require_finite, with_weights
 from gridshift.learn.third_moment import SkewCorrected

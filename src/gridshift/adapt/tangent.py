@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gridshift.adapt.layout import Layout
 from gridshift.arrays import Real
 from gridshift.errors import GridshiftError
 from gridshift.grid.expansion import Expansion, Order
+from gridshift.grid.layout import Layout
 from gridshift.grid.network import Network
 
 SAME = 1e-9
@@ -31,10 +31,8 @@ class Plane:
         Raises:
             NotConvergedError: the topology has no solution at nominal demand.
         """
-        layout, expansion = Layout.of(network), Expansion.of(network)
-        assert expansion.tangent.inputs == layout.x_slices
-        assert expansion.tangent.outputs == layout.y_slices
-        return cls(layout=layout, expansion=expansion, order=order)
+        expansion = Expansion.of(network)
+        return cls(layout=expansion.tangent.layout, expansion=expansion, order=order)
 
     def predict(self, x: Real) -> Real:
         """(R, Y) y of inputs (R, X).

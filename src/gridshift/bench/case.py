@@ -11,7 +11,7 @@ import numpy as np
 from gridshift.arrays import Complex, Int
 from gridshift.errors import GridFileError
 from gridshift.grid.network import Network
-from gridshift.grid.powerflow import topology_of
+from gridshift.grid.prepared import prepare
 from gridshift.grid.readers import builtin_names, read_grid
 from gridshift.grid.readers.pandapower_source import builtin_net, json_net, quiet_pandapower
 
@@ -47,7 +47,7 @@ class Case:
     @cached_property
     def nominal(self) -> Complex:
         """(B,) solution at nominal demand, where every program starts."""
-        return topology_of(self.network).point.voltage.view(np.complex128)
+        return prepare(self.network).voltage
 
     @cached_property
     def solved_net(self) -> Any:

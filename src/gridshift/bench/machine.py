@@ -12,6 +12,7 @@ from llvmlite import binding as llvm
 from gridshift.bench.clock import fastest, pinned
 from gridshift.grid.kernels.lanes import Lanes, fill, load, muladd, store, vector_bits, width
 from gridshift.grid.kernels.steps import compiled
+from gridshift.threads import usable_cores
 
 # pyright: basic, reportCallIssue=false, reportArgumentType=false
 
@@ -23,7 +24,7 @@ def describe() -> dict[str, Any]:
     return {
         "processor": processor(),
         "instruction_set": instruction_set(),
-        "cores": os.cpu_count() or 1,
+        "cores": usable_cores(),
         "python": platform.python_version(),
         "versions": {name: found for name in PACKAGES if (found := _version(name))},
     }

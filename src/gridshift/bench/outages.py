@@ -16,10 +16,11 @@ from gridshift.bench.case import Case
 from gridshift.bench.clock import fastest, in_turns, pinned
 from gridshift.bench.lightsim import configure_lightsim, lightsim_model
 from gridshift.bench.peer import MAX_CHORD_STEPS, MAX_STEPS
-from gridshift.grid.contingency import bridges, cut_off_buses, enumerate_outages
+from gridshift.grid.contingency import cut_off_buses, enumerate_outages
 from gridshift.grid.engine import Engine
 from gridshift.grid.network import Network
-from gridshift.grid.powerflow import prepare, solve
+from gridshift.grid.powerflow import solve
+from gridshift.grid.prepared import prepare_all
 from gridshift.grid.readers import read_grid
 from gridshift.grid.scenarios import Injections, sample_loads, stream
 
@@ -76,7 +77,7 @@ def _sweep(network: Network, rows: Injections, threads: int) -> Sweep:
     outages = enumerate_outages(network, "lines")
     cut_off = cut_off_buses(network, outages)
     left = [network.without(o) for o, cut in zip(outages, cut_off, strict=True) if not len(cut)]
-    prepare(left)
+    prepare_all(left)
     setup_s = time.process_time() - cpu
     run = partial(_num_solved, rows=rows)
     if threads == 1:
@@ -162,9 +163,10 @@ def n_minus_one(
 
 def connected_branches(network: Network) -> list[int]:
     """Branches in service whose loss cuts nothing off, one for each element of one branch."""
-    cuts = bridges(network)
-    single = [rows[0] for rows in network.elements.values() if len(rows) == 1]
-    return [b for b in single if network.branch_in_service[b] and b not in cuts]
+    single = {label: rows[0] for label, rows in network.elements.items() if len(rows) == 1}
+    on = [(label,) for label, branch in single.items() if network.branch_in_service[branch]]
+    cut_off = cut_off_buses(network, on)
+    return [single[label] for (label,), cut in zip(on, cut_off, strict=True) if not len(cut)]
 
 
 class ContingencyAnalysis:

@@ -14,8 +14,8 @@ from gridshift.bench.case import Case, run_pandapower
 from gridshift.bench.lightsim import Lightsim2grid
 from gridshift.bench.peer import MAX_STEPS, Peer, Run, Solved
 from gridshift.bench.power_grid import PowerGridModel
-from gridshift.grid.engine import Engine
-from gridshift.grid.powerflow import lacking, solve, topology_of
+from gridshift.grid.powerflow import solve
+from gridshift.grid.prepared import prepare
 from gridshift.grid.scenarios import Injections
 
 
@@ -26,11 +26,11 @@ class Gridshift(Peer):
 
     def prepare(self, case: Case, load_p: Real, load_q: Real, tol: float) -> Run:
         network, injections = case.network, Injections(load_p=load_p, load_q=load_q)
-        topology_of(network)
+        prepared = prepare(network)
 
         def run() -> Solved:
             share = tol / network.tolerance_base
-            found = solve(network, injections, tol=share, max_iterations=MAX_STEPS)
+            found = solve(prepared, injections, tol=share, max_iterations=MAX_STEPS)
             return Solved(found.voltage, found.solved, found.iterations)
 
         return run
@@ -42,12 +42,14 @@ class GridshiftNewton(Peer):
     name = "gridshift, Newton only"
 
     def prepare(self, case: Case, load_p: Real, load_q: Real, tol: float) -> Run:
-        engine, start = Engine.of(case.network), topology_of(case.network).point.voltage[None]
+        prepared = prepare(case.network)
+        engine, topology = prepared.engine, prepared.topology
 
         def run() -> Solved:
             found = engine.states(
-                [lacking(case.network)], power=engine.injected(load_p, load_q), start=start,
-                tol=tol, renewals=MAX_STEPS, max_steps=MAX_STEPS,
+                [topology.removed], power=engine.injected(load_p, load_q),
+                start=topology.point.voltage[None], tol=tol, renewals=MAX_STEPS,
+                max_steps=MAX_STEPS,
             )  # fmt: skip
             return Solved(found.voltage.view(np.complex128), found.worst <= tol, found.steps)
 

@@ -13,7 +13,7 @@ from gridshift.bench.peers import PEERS
 from gridshift.bench.phases import Phase, chord_phases, share_of_phases
 from gridshift.grid.engine import Engine
 from gridshift.grid.equations import worst_mismatch
-from gridshift.grid.powerflow import topology_of
+from gridshift.grid.prepared import prepare
 from gridshift.grid.scenarios import Injections, sample_loads, stream
 
 
@@ -132,7 +132,8 @@ def compare(
         times = in_turns(runs, rounds=rounds)
         measured, share, left = (), {}, 0
         if phases:
-            engine, topology = Engine.of(network), topology_of(network)
+            ours = prepare(network)
+            engine, topology = ours.engine, ours.topology
             measured = tuple(chord_phases(engine, topology, rows.load_p, rows.load_q))
             share, left = share_of_phases(engine, topology, rows, measured, tol)
     return Comparison(

@@ -14,18 +14,14 @@ import numpy as np
 
 from gridshift.arrays import Bool, Complex, Int, Real
 from gridshift.errors import GridshiftError
-from gridshift.grid.engine import ACCELERATE_FROM, CHORD_STEPS, RETAINED, Engine, Topology
+from gridshift.grid.engine import ACCELERATE_FROM, CHORD_STEPS
 from gridshift.grid.equations import require_reachable
 from gridshift.grid.kernels.certify import chord_from
 from gridshift.grid.network import Network
-from gridshift.grid.powerflow import (
-    RowStatus,
-    all_demands,
-    all_islanded,
-    solve,
-    topology_of,
-)
-from gridshift.grid.scenarios import Injections
+from gridshift.grid.powerflow import RowStatus, islanded, solve
+from gridshift.grid.prepared import Prepared, prepare
+from gridshift.grid.scenarios import Injections, demands
+from gridshift.grid.topology import RETAINED
 
 BLOCK = 1024
 """Rows that are corrected at a time, so that copies of them stay in the cache."""
@@ -143,7 +139,7 @@ def check(
     """
     load_p, load_q = _fitting(network, injections, state)
     nowhere = np.empty((0, 2 * network.num_buses))
-    rows = _Given(network, topology_of(network), state, load_p, load_q, threads)
+    rows = _Given(prepare(network), state, load_p, load_q, threads)
     out = rows.chord_from(slice(None), 0.0, 0, nowhere)
     return Balance(worst=out.given, bus=out.bus, norm=out.norm)
 
@@ -179,26 +175,26 @@ def repair(
     unit = network.tolerance_base
     load_p, load_q = _fitting(network, injections, state)
     rows, began = len(load_p), time.perf_counter()
-    cut = all_islanded(network, rows)
-    if cut is not None:
+    prepared = prepare(network)
+    if len(prepared.cut_off):
+        cut = islanded(prepared, rows)
         none = Balance(worst=cut.mismatch, bus=np.full(rows, -1), norm=cut.mismatch)
         return Repaired(
             voltage=cut.voltage, origin=np.full(rows, int(Origin.MARKED)), status=cut.status,
             mismatch=cut.mismatch, given=none, seconds=_seconds(), reason=cut.reason,
         )  # fmt: skip
-    topology = topology_of(network)
     parts = np.empty((rows, 2 * network.num_buses))
-    given_rows = _Given(network, topology, state, load_p, load_q, threads)
+    given_rows = _Given(prepared, state, load_p, load_q, threads)
     seen = given_rows.chord_from(slice(None), 0.0, 0, parts)
     given = Balance(worst=seen.given, bus=seen.bus, norm=seen.norm)
     off = _to_correct(seen.given, tol * unit, worst)
     # a low-voltage root is balanced as well; without a nominal point nobody can tell
-    off |= ~(seen.retained >= RETAINED**2) if topology.solved() else True
+    off |= ~(seen.retained >= RETAINED**2) if prepared.solved else True
     checked = time.perf_counter()
 
     mismatch, target = seen.given.copy(), min(tol, EXACT) if worst else tol
     origin, status = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
-    if topology.solved(target) and topology.trusted:
+    if prepared.topology.solved(target) and prepared.topology.trusted:
         for start in range(0, rows, BLOCK):
             block = slice(start, min(start + BLOCK, rows))
             good = given_rows.repair(block, off[block], target * unit, parts, mismatch, not worst)
@@ -208,7 +204,7 @@ def repair(
     repaired = time.perf_counter()
     reason = ""
     if len(left):
-        solution = solve(network, injections.rows(left), tol=target, threads=threads)
+        solution = solve(prepared, injections.rows(left), tol=target, threads=threads)
         voltage[left], mismatch[left] = solution.voltage, solution.mismatch
         status[left], reason = solution.status, solution.reason
         origin[left] = np.where(solution.solved, Origin.SOLVED, Origin.MARKED)
@@ -222,8 +218,7 @@ def repair(
 class _Given(NamedTuple):
     """States and loads of one topology, and what the kernel makes of some of their rows."""
 
-    network: Network
-    topology: Topology
+    prepared: Prepared
     state: StateRows
     load_p: Real
     load_q: Real
@@ -232,7 +227,7 @@ class _Given(NamedTuple):
     def chord_from(self, which: slice | Int, tol: float, max_steps: int, voltage: Real) -> _Rows:
         """Balance of the rows and, with steps, where chord steps lead; fills `voltage`, if it has
         rows."""
-        engine = Engine.of(self.network)
+        engine, point = self.prepared.engine, self.prepared.topology.point
         load_p, load_q = self.load_p[which], self.load_q[which]
         state = self.state._replace(values=np.ascontiguousarray(self.state.values[which], float))
         assert state.values.shape[1] <= 2 * engine.num_buses
@@ -248,7 +243,7 @@ class _Given(NamedTuple):
         )
         kernel = partial(
             chord_from, engine.lanes, engine.solving, engine.plan.program, engine.plan.num_pv,
-            self.topology.point, engine.load_bus, engine.scheduled, engine.set_point, state,
+            point, engine.load_bus, engine.scheduled, engine.set_point, state,
             load_p, load_q, tol, max_steps, ACCELERATE_FROM,
         )  # fmt: skip
         engine.run_blocks(kernel, out, rows, self.threads)
@@ -297,4 +292,4 @@ def _fitting(network: Network, injections: Injections, state: StateRows) -> tupl
         raise GridshiftError(
             f"{len(state.values)} states and {injections.num_rows} rows of loads; give one for each"
         )
-    return all_demands(network, injections)
+    return demands(network, injections)

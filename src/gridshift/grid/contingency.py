@@ -14,7 +14,8 @@ from gridshift.arguments import expect, shown, whole_number
 from gridshift.arrays import Complex, Int
 from gridshift.errors import OutageError, StorageError
 from gridshift.grid.equations import branch_loading
-from gridshift.grid.network import Network, outage_labels
+from gridshift.grid.kernels.graph import unreachable
+from gridshift.grid.network import BusKind, Network, outage_labels
 from gridshift.grid.powerflow import RowStatus, nominal, solve
 from gridshift.grid.scenarios import sample_loads, stream
 from gridshift.text_file import read_text
@@ -167,69 +168,14 @@ def select_outages(network: Network, choice: str) -> list[Outage]:
     return read_outages(network, choice)
 
 
-def bridges(network: Network) -> dict[int, Int]:
-    """Buses that the loss of each single branch cuts off from every slack bus, by branch.
-
-    Only branches in service that cut something off are in the mapping. Linear in the number of
-    branches: Tarjan's search from the slack buses taken as one node, edge by edge, so that one
-    of two parallel circuits is no bridge. Buses that are cut off already don't count.
-
-    Source: R. E. Tarjan, A note on finding the bridges of a graph, 1974.
-    """
-    root = int(network.slack[0])
-    node = np.arange(network.num_buses)
-    node[network.slack] = root
-    neighbours: list[list[tuple[int, int]]] = [[] for _ in range(network.num_buses)]
-    for branch in np.flatnonzero(network.branch_in_service).tolist():
-        f, t = int(node[network.branch_from[branch]]), int(node[network.branch_to[branch]])
-        neighbours[f].append((t, branch))
-        neighbours[t].append((f, branch))
-
-    found: dict[int, Int] = {}
-    order = [root]  # buses as the search meets them: a subtree is a slice
-    first = {root: 0}  # when each bus was met
-    low = {root: 0}  # earliest bus that its subtree reaches without the branch it was entered by
-    path = [(root, -1, iter(neighbours[root]))]
-    while path:
-        bus, entered_by, ahead = path[-1]
-        for other, branch in ahead:
-            if branch == entered_by:
-                continue
-            if other in first:
-                low[bus] = min(low[bus], first[other])
-                continue
-            first[other] = low[other] = len(order)
-            order.append(other)
-            path.append((other, branch, iter(neighbours[other])))
-            break
-        else:
-            path.pop()
-            if path:
-                above = path[-1][0]
-                low[above] = min(low[above], low[bus])
-                if low[bus] > first[above]:
-                    found[entered_by] = np.sort(np.array(order[first[bus] :], np.int64))
-    return found
-
-
 def cut_off_buses(network: Network, outages: Sequence[Outage]) -> list[Int]:
-    """Buses that each outage leaves without a path to any slack bus, ascending.
-
-    The bridges of the grid are found once for all single outages, and once for each set of
-    first k - 1 elements of the larger ones; no search is made for each outage.
-    """
-    known: dict[Outage, tuple[Network, Int, dict[int, Int]]] = {}
+    """Buses that each outage leaves without a path to any slack bus, ascending."""
+    is_slack = network.bus_kind == BusKind.SLACK
     answers = []
     for outage in outages:
-        rest, last = outage[:-1], network.elements[outage[-1]] if outage else ()
-        if len(last) != 1:  # several branches go at once: not a matter of one bridge
-            answers.append((network.without(outage) if outage else network).cut_off_buses())
-            continue
-        if rest not in known:
-            left = network.without(rest) if rest else network
-            known[rest] = (left, left.cut_off_buses(), bridges(left))
-        _, already, cuts = known[rest]
-        answers.append(np.union1d(already, cuts[last[0]]) if last[0] in cuts else already)
+        on = network.branch_in_service.copy()
+        on[[branch for label in outage for branch in network.elements[label]]] = False
+        answers.append(unreachable(network.branch_from, network.branch_to, on, is_slack))
     return answers
 
 

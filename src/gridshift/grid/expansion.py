@@ -12,11 +12,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from gridshift.arrays import Complex, Int, Real
-from gridshift.grid.engine import Engine, Topology
 from gridshift.grid.equations import specified_mismatch
 from gridshift.grid.kernels.linear import expand
 from gridshift.grid.network import Network
-from gridshift.grid.powerflow import topology_of
+from gridshift.grid.prepared import Prepared, prepare
+from gridshift.grid.scenarios import Injections
 from gridshift.grid.tangent import Tangent
 
 Order = Literal[1, 2]
@@ -44,7 +44,7 @@ class Expansion:
     """Outputs near the nominal point of one topology, everything but the loads at its own value."""
 
     tangent: Tangent
-    topology: Topology
+    prepared: Prepared
 
     @classmethod
     def of(cls, network: Network) -> "Expansion":
@@ -53,24 +53,23 @@ class Expansion:
         Raises:
             NotConvergedError: it has no solution at nominal demand.
         """
-        tangent = Tangent.of(network)
-        return cls(tangent, topology_of(network))
+        return cls(Tangent.of(network), prepare(network))
 
     def outputs(self, load_p: Real, load_q: Real, *, order: Order = 1, threads: int = 1) -> Real:
-        """(R, Y) outputs for demands (R, L) to that order, in the order of `Tangent`.
+        """(R, Y) outputs for demands (R, L) to that order, in the order of `Layout`.
 
         Where the topology needs a pivoting factorisation, through the tangent's own, which is
         slower.
         """
-        if not self.topology.trusted:
+        if not self.prepared.topology.trusted:
             return self._pivoted(load_p, load_q, order)
-        engine = Engine.of(self.tangent.network)
+        engine = self.prepared.engine
         load_p = np.ascontiguousarray(load_p, np.float64)
         load_q = np.ascontiguousarray(load_q, np.float64)
         out = np.empty((len(load_p), len(self.tangent.y)))
         kernel = partial(
             expand, engine.lanes, engine.solving, engine.plan.program, engine.plan.num_pv,
-            self.topology.point, engine.load_bus, engine.scheduled, self._rows,
+            self.prepared.topology.point, engine.load_bus, engine.scheduled, self._rows,
             load_p, load_q, order,
         )  # fmt: skip
         engine.run_blocks(kernel, out, len(load_p), threads)
@@ -79,21 +78,23 @@ class Expansion:
     @cached_property
     def _rows(self) -> Outputs:
         tangent, network = self.tangent, self.tangent.network
-        program = Engine.of(network).plan.program
+        engine = self.prepared.engine
+        program = engine.plan.program
         # unknowns of the program in the order of the tangent, magnitudes relative to themselves
-        moving, pq = np.sort(np.concatenate([network.pv, network.pq])), network.pq
+        pq, layout = network.pq, tangent.layout
         first = np.zeros(network.num_buses, np.int64)
         first[program.node_bus] = program.node_first[:-1]
-        place = np.concatenate([first[moving], first[pq] + 1])
-        size = np.concatenate([np.ones(len(moving)), np.abs(tangent.voltage[pq])])
+        place = np.concatenate([first[network.non_slack], first[pq] + 1])
+        size = np.concatenate([np.ones(len(network.non_slack)), np.abs(tangent.voltage[pq])])
         by_state = sp.csr_array(tangent.by_state @ sp.diags_array(size))
 
-        controlled = np.sort(np.concatenate([network.slack, network.pv]))
-        power_at = np.concatenate([2 * network.slack, 2 * controlled + 1])
+        power_at = np.empty(layout.y_slices["v"].start, np.int64)
+        power_at[layout.y_slices["p_slack"]] = 2 * network.slack
+        power_at[layout.y_slices["q_gen"]] = 2 * network.controlled + 1
         own = np.zeros(network.num_buses)
         np.add.at(own, network.gen_bus, network.gen_p)
         constant = tangent.y.copy()
-        constant[: len(power_at)] += Engine.of(network).nominal_power[power_at]
+        constant[: len(power_at)] += engine.nominal_power[power_at]
         admittance = sp.csr_array(network.admittance[power_at // 2])
         return Outputs(
             constant=constant,
@@ -109,27 +110,25 @@ class Expansion:
 
     def _pivoted(self, load_p: Real, load_q: Real, order: Order) -> Real:
         tangent, network = self.tangent, self.tangent.network
-        loads = np.hstack([load_p, load_q])
-        dx = np.zeros((len(loads), len(tangent.x)))
-        dx[:, : loads.shape[1]] = loads - tangent.x[: loads.shape[1]]
-        y = tangent.y + tangent.apply(dx)
+        layout = tangent.layout
+        x = layout.pack_inputs(network, Injections(load_p=load_p, load_q=load_q))
+        y = tangent.y + tangent.apply(x - tangent.x)
         if order == 1:
             return y
         voltage = self._voltage(y)
         off = specified_mismatch(network, voltage, load_p + 1j * load_q)
-        moving = np.sort(np.concatenate([network.pv, network.pq]))
-        left = np.hstack([off.real[:, moving], off.imag[:, network.pq]])
+        left = np.hstack([off.real[:, network.non_slack], off.imag[:, network.pq]])
         step = tangent.factorisation.solve(np.ascontiguousarray(-left.T))
         exact = voltage * (network.admittance @ voltage.T).T.conj() - network.bus_fixed
         np.add.at(exact.T, network.load_bus, (load_p + 1j * load_q).T)
-        y[:, tangent.outputs["p_slack"]] = exact.real[:, network.slack]
-        y[:, tangent.outputs["q_gen"]] = exact.imag[:, network.bus_v_set > 0]
+        y[:, layout.y_slices["p_slack"]] = exact.real[:, network.slack]
+        y[:, layout.y_slices["q_gen"]] = exact.imag[:, network.controlled]
         return y + (tangent.by_state @ step).T
 
     def _voltage(self, y: Real) -> Complex:
         tangent, network = self.tangent, self.tangent.network
         magnitude = np.tile(np.abs(tangent.voltage), (len(y), 1))
         angle = np.tile(np.angle(tangent.voltage), (len(y), 1))
-        magnitude[:, network.pq] = y[:, tangent.outputs["v"]]
-        angle[:, np.sort(np.concatenate([network.pv, network.pq]))] = y[:, tangent.outputs["theta"]]
+        magnitude[:, network.pq] = y[:, tangent.layout.y_slices["v"]]
+        angle[:, network.non_slack] = y[:, tangent.layout.y_slices["theta"]]
         return magnitude * np.exp(1j * angle)

@@ -9,11 +9,11 @@ from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.csgraph import connected_components
 
 from gridshift.arguments import shown
 from gridshift.arrays import Bool, Complex, Int, Real
 from gridshift.errors import OutageError
+from gridshift.grid.kernels.graph import unreachable
 
 
 class BusKind(IntEnum):
@@ -121,6 +121,12 @@ class Network:
         return base
 
     @cached_property
+    def removed_branches(self) -> tuple[int, ...]:
+        """Branches that this network lacks and the network as read has, ascending."""
+        gone = self.root.branch_in_service & ~self.branch_in_service
+        return tuple(np.flatnonzero(gone).tolist())
+
+    @cached_property
     def slack(self) -> Int:
         """Slack buses, ascending."""
         return np.flatnonzero(self.bus_kind == BusKind.SLACK)
@@ -134,6 +140,21 @@ class Network:
     def pq(self) -> Int:
         """PQ buses, ascending."""
         return np.flatnonzero(self.bus_kind == BusKind.PQ)
+
+    @cached_property
+    def controlled(self) -> Int:
+        """Slack and PV buses, whose voltage magnitude is set, ascending."""
+        return np.flatnonzero(self.bus_kind != BusKind.PQ)
+
+    @cached_property
+    def non_slack(self) -> Int:
+        """PV and PQ buses, whose voltage angle is solved for, ascending."""
+        return np.flatnonzero(self.bus_kind != BusKind.SLACK)
+
+    @cached_property
+    def scheduled_gen(self) -> Int:
+        """Generators whose active power is an input: those that are not at a slack bus."""
+        return np.flatnonzero(~np.isin(self.gen_bus, self.slack))
 
     @cached_property
     def elements(self) -> dict[str, tuple[int, ...]]:
@@ -218,13 +239,8 @@ class Network:
 
     def cut_off_buses(self) -> Int:
         """Buses without a path to any slack bus over branches in service, ascending."""
-        on = self.branch_in_service
-        graph = sp.coo_array(
-            (np.ones(on.sum(), bool), (self.branch_from[on], self.branch_to[on])),
-            shape=(self.num_buses, self.num_buses),
-        )
-        _, island = connected_components(graph, directed=False)
-        return np.flatnonzero(~np.isin(island, island[self.slack]))
+        on = self.branch_in_service.copy()  # a kernel is compiled for arrays that can be written
+        return unreachable(self.branch_from, self.branch_to, on, self.bus_kind == BusKind.SLACK)
 
     @cached_property
     def tolerance_base(self) -> float:

@@ -37,7 +37,8 @@ class Newton:
         self.nominal_power = interleaved(root.injected(root.load_power))
         self.set_point = np.nan_to_num(root.bus_v_set, nan=1.0)
         self.source_start = interleaved(root.v_start)
-        self.branch_bus = np.stack([root.branch_from, root.branch_to], 1).ravel()
+        self.branch_from, self.branch_to = root.branch_from, root.branch_to
+        self.in_service = root.branch_in_service
         self.branch_y = np.where(root.branch_in_service[:, None], root.branch_y, 0)
         self._spare: list[NewtonWork] = []
 
@@ -83,7 +84,7 @@ class Newton:
         """The state without load and generation; None if there is none to be trusted."""
         y = self.branch_y.copy()
         y[list(removed)] = 0
-        admittance = bus_admittance(self.branch_bus[::2], self.branch_bus[1::2], y, self.shunt)
+        admittance = bus_admittance(self.branch_from, self.branch_to, y, self.shunt)
         source = self.source_start.view(np.complex128)
         start = interleaved(no_load_start(admittance, self.kind, self.set_point, source))
         nothing = np.zeros_like(self.nominal_power)

@@ -1,6 +1,5 @@
 """Exact AC power flow for many scenarios of one topology."""
 
-import weakref
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import partial
@@ -8,16 +7,16 @@ from typing import get_args
 
 import numpy as np
 
-from gridshift.arguments import expect, number, whole_number
+from gridshift.arguments import number, whole_number
 from gridshift.arrays import Bool, Complex, Int, Real
-from gridshift.errors import GridshiftError, NotConvergedError, ScenarioError
-from gridshift.grid.engine import Device, Engine, Topology
+from gridshift.errors import GridshiftError, NotConvergedError
+from gridshift.grid.engine import Device
 from gridshift.grid.equations import branch_loading, branch_powers
 from gridshift.grid.following import NEWTON_STEPS, Followed, Origin, follow
-from gridshift.grid.kernels.graph import unreachable
-from gridshift.grid.network import BusKind, Network
+from gridshift.grid.network import Network
 from gridshift.grid.pivoting import pivoting_newton
-from gridshift.grid.scenarios import Injections, nominal_loads
+from gridshift.grid.prepared import Prepared, prepare
+from gridshift.grid.scenarios import Injections, demands, nominal_loads
 from gridshift.memory import require_memory
 
 
@@ -84,7 +83,7 @@ class BatchSolution:
 
 
 def solve(
-    network: Network,
+    grid: Network | Prepared,
     injections: Injections,
     *,
     tol: float = 1e-8,
@@ -100,7 +99,7 @@ def solve(
     first, then Newton's method, then following for the rows that need it (`engine`).
 
     Args:
-        network: the topology.
+        grid: the topology; a network is prepared the first time that rows of it are solved.
         injections: demands, R rows.
         tol: largest allowed mismatch as a multiple of `Network.tolerance_base`, so that it means
             the same on any `base_mva`; 1e-8 is 1 W at most, 1e-10 can be reached on well-scaled
@@ -116,18 +115,17 @@ def solve(
         ScenarioError: arrays whose shape does not fit the network.
         MemoryNeededError: the results don't fit into memory.
     """
-    load_p, load_q = all_demands(network, injections)
+    network = grid.network if isinstance(grid, Prepared) else grid
+    load_p, load_q = demands(network, injections)
     _check_settings(tol, max_iterations, threads, device)
     max_iterations, threads = int(max_iterations), int(threads)  # numpy's small ones overflow
     _require_room(network, len(load_p), powers=powers, loading=loading)
-    islanded = all_islanded(network, len(load_p))
-    if islanded is not None:
-        return islanded
-    engine = Engine.of(network)
-    topology = topology_of(network)
-    rows = engine.solve(
-        topology, load_p, load_q, removed=lacking(network), tol=tol, max_steps=max_iterations,
-        threads=threads, powers=powers, loading=loading, device=device,
+    prepared = grid if isinstance(grid, Prepared) else prepare(grid)
+    if len(prepared.cut_off):
+        return islanded(prepared, len(load_p))
+    rows = prepared.engine.solve(
+        prepared.topology, load_p, load_q, tol=tol, max_steps=max_iterations, threads=threads,
+        powers=powers, loading=loading, device=device,
     )  # fmt: skip
     solution = BatchSolution(
         network=network,
@@ -139,7 +137,7 @@ def solve(
         loading=rows.loading if loading else None,
     )
     without_flows = np.flatnonzero(rows.growth) if device == "cpu" else np.arange(len(load_p))
-    return _finish(solution, injections, without_flows, topology, tol, max_iterations)
+    return _finish(solution, prepared, injections, without_flows, tol, max_iterations)
 
 
 def _check_settings(tol: float, max_iterations: int, threads: int, device: str) -> None:
@@ -169,115 +167,28 @@ def _require_gpu() -> None:
         )
 
 
-def nominal(network: Network, *, tol: float = 1e-8) -> BatchSolution:
+def nominal(grid: Network | Prepared, *, tol: float = 1e-8) -> BatchSolution:
     """The topology at nominal demand, one row; from the source's start for the grid as read."""
-    islanded = all_islanded(network, 1)
-    if islanded is not None:
-        return islanded
-    solution = solve(network, nominal_loads(network), tol=tol)
-    steps = np.array([topology_of(network).steps])
-    return replace(solution, iterations=solution.iterations + steps)
+    prepared = grid if isinstance(grid, Prepared) else prepare(grid)
+    solution = solve(prepared, nominal_loads(prepared.network), tol=tol)
+    if len(prepared.cut_off):
+        return solution
+    return replace(solution, iterations=solution.iterations + prepared.topology.steps)
 
 
-def nominal_voltage(network: Network) -> Complex:
-    """(B,) voltages at nominal demand; the source's start where that has no solution."""
-    topology = topology_of(network)
-    return topology.point.voltage.view(np.complex128) if topology.solved() else network.v_start
-
-
-def topology_of(network: Network) -> Topology:
-    """The prepared topology of a network, solved and factored once."""
-    if network not in _TOPOLOGIES:
-        prepare([network])
-    return _TOPOLOGIES[network]
-
-
-def prepare(networks: list[Network]) -> None:
-    """Solve and factor the nominal points of outages of one grid together, which is faster."""
-    new = [n for n in networks if n not in _TOPOLOGIES]
-    if not new:
-        return
-    engine = Engine.of(new[0])
-    for network, topology in zip(new, engine.prepare([lacking(n) for n in new]), strict=True):
-        if not topology.solved() and not topology.trusted:
-            topology = _prepare_with_pivoting(network, engine, topology)
-        _TOPOLOGIES[network] = topology
-
-
-def _prepare_with_pivoting(network: Network, engine: Engine, failed: Topology) -> Topology:
-    """The topology from a nominal point that only a pivoting factorisation reaches, if it does."""
-    limit = 1e-10 * network.tolerance_base
-    found = pivoting_newton(
-        network, engine.nominal_power[None], engine.start[None], tol=limit, max_steps=20
-    )
-    if not found.worst[0] <= limit:
-        return failed
-    topology = engine.prepare([lacking(network)], start=found.voltage[0])[0]
-    if network.root is network:
-        engine.base = topology
-    return topology
-
-
-_TOPOLOGIES: "weakref.WeakKeyDictionary[Network, Topology]" = weakref.WeakKeyDictionary()
-
-
-def lacking(network: Network) -> tuple[int, ...]:
-    """Branches that this network lacks and its root has."""
-    if network.root is network:
-        return ()
-    return tuple(
-        np.flatnonzero(network.root.branch_in_service & ~network.branch_in_service).tolist()
-    )
-
-
-def all_demands(network: Network, injections: Injections) -> tuple[Real, Real]:
-    """(R, L) active and reactive demands as the kernels read them.
-
-    Raises:
-        ScenarioError: arrays whose shape does not fit the network, or no scenarios at all.
-    """
-    expect(network, Network, "the grid", ScenarioError)
-    expect(injections, Injections, "scenarios", ScenarioError)
-    demands = np.asarray(injections.load_p), np.asarray(injections.load_q)
-    expected = (len(demands[0]) if demands[0].ndim else 0, network.num_loads)
-    for name, demand in zip(("load_p", "load_q"), demands, strict=True):
-        if demand.shape != expected or demand.dtype.kind not in "fiu":
-            raise ScenarioError(
-                f"{name} has shape {demand.shape} and type {demand.dtype}; {network.name} needs "
-                f"real numbers (rows, {network.num_loads})"
-            )
-    load_p, load_q = (np.ascontiguousarray(demand, np.float64) for demand in demands)
-    return load_p, load_q
-
-
-def all_islanded(network: Network, rows: int) -> BatchSolution | None:
-    """All rows islanded, if the outage cuts buses off."""
-    gone = cut_off(network)
-    if not gone.any():
-        return None
-    labels = [network.bus_labels[b] for b in np.flatnonzero(gone)]
-    shown = ", ".join(labels[:5]) + (f" and {len(labels) - 5} more" if len(labels) > 5 else "")
+def islanded(prepared: Prepared, num_rows: int) -> BatchSolution:
+    """Rows of a topology that cuts buses off: none is solved, and the reason names the buses."""
+    network, gone = prepared.network, prepared.cut_off
+    shown = ", ".join(network.bus_labels[bus] for bus in gone[:5])
+    shown += f" and {len(gone) - 5} more" if len(gone) > 5 else ""
     return BatchSolution(
         network=network,
-        voltage=np.full((rows, network.num_buses), np.nan, complex),
-        status=np.full(rows, RowStatus.ISLANDED, np.int64),
-        iterations=np.zeros(rows, np.int64),
-        mismatch=np.full(rows, np.nan),
+        voltage=np.full((num_rows, network.num_buses), np.nan, complex),
+        status=np.full(num_rows, RowStatus.ISLANDED, np.int64),
+        iterations=np.zeros(num_rows, np.int64),
+        mismatch=np.full(num_rows, np.nan),
         reason=f"cut off from every slack bus: {shown}",
     )
-
-
-def cut_off(network: Network) -> Bool:
-    """(B,) buses without a path to a slack bus; found once, for use before every solve."""
-    if network not in _CUT_OFF:
-        _CUT_OFF[network] = unreachable(
-            network.branch_from, network.branch_to, network.branch_in_service,
-            network.bus_kind == BusKind.SLACK,
-        )  # fmt: skip
-    return _CUT_OFF[network]
-
-
-_CUT_OFF: "weakref.WeakKeyDictionary[Network, Bool]" = weakref.WeakKeyDictionary()
 
 
 def _statuses(worst: Real, operating: Bool, growth: Real, limit: float) -> Int:
@@ -292,21 +203,21 @@ def _statuses(worst: Real, operating: Bool, growth: Real, limit: float) -> Int:
 
 
 def _follow_with_pivoting(
-    network: Network, topology: Topology, injections: Injections, limit: float, max_steps: int
+    prepared: Prepared, injections: Injections, limit: float, max_steps: int
 ) -> Followed:
     """Rows of a topology for which elimination without row exchanges isn't safe."""
-    engine = Engine.of(network)
-    power = engine.injected(*all_demands(network, injections))
+    network, engine = prepared.network, prepared.engine
+    power = engine.injected(*demands(network, injections))
     most = min(max_steps, NEWTON_STEPS)
     correct = partial(pivoting_newton, network, tol=limit, max_steps=most)
-    nominal_power, voltage = engine.nominal_power, topology.point.voltage
+    nominal_power, voltage = engine.nominal_power, prepared.topology.point.voltage
     known = correct(nominal_power[None], voltage[None])
     origin = Origin(nominal_power, voltage, float(known.orientation[0]))
     return follow(correct, origin, power, tol=limit)
 
 
 def _finish(
-    solution: BatchSolution, injections: Injections, without_flows: Int, topology: Topology,
+    solution: BatchSolution, prepared: Prepared, injections: Injections, without_flows: Int,
     tol: float, max_iterations: int,
 ) -> BatchSolution:  # fmt: skip
     """Rows not run, rows for the pivoting factorisation, and NaN in every row that failed."""
@@ -320,11 +231,9 @@ def _finish(
         status[failed[~finite]] = RowStatus.NOT_RUN
         reason = f"{(~finite).sum()} rows have a load that is not a finite number"
     left = failed[finite]
-    if len(left) and not topology.trusted and topology.solved():
+    if len(left) and prepared.solved and not prepared.topology.trusted:
         limit = tol * solution.network.tolerance_base
-        found = _follow_with_pivoting(
-            solution.network, topology, injections.rows(left), limit, max_iterations
-        )
+        found = _follow_with_pivoting(prepared, injections.rows(left), limit, max_iterations)
         voltage[left[found.reached]] = found.voltage.view(np.complex128)[found.reached]
         solution.mismatch[left] = found.worst
         solution.iterations[left] += found.steps

@@ -47,6 +47,26 @@ class Injections:
         return Injections(load_p=self.load_p[:, which], load_q=self.load_q[:, which])
 
 
+def demands(network: Network, injections: Injections) -> tuple[Real, Real]:
+    """(R, L) active and reactive demands, p.u., as the kernels read them.
+
+    Raises:
+        ScenarioError: arrays whose shape does not fit the network, or no scenarios at all.
+    """
+    expect(network, Network, "the grid", ScenarioError)
+    expect(injections, Injections, "scenarios", ScenarioError)
+    given = np.asarray(injections.load_p), np.asarray(injections.load_q)
+    expected = (len(given[0]) if given[0].ndim else 0, network.num_loads)
+    for name, demand in zip(("load_p", "load_q"), given, strict=True):
+        if demand.shape != expected or demand.dtype.kind not in "fiu":
+            raise ScenarioError(
+                f"{name} has shape {demand.shape} and type {demand.dtype}; {network.name} needs "
+                f"real numbers (rows, {network.num_loads})"
+            )
+    load_p, load_q = (np.ascontiguousarray(demand, np.float64) for demand in given)
+    return load_p, load_q
+
+
 def stream(
     case: str, role: str, *, outage: str = "", draw: int = 0, seed: int = 0
 ) -> np.random.Generator:

@@ -13,10 +13,10 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator, splu, svds
 
 from gridshift.arrays import Complex, Int, Real
-from gridshift.errors import NotConvergedError
 from gridshift.grid.equations import power_derivatives
+from gridshift.grid.layout import Layout
 from gridshift.grid.network import Network
-from gridshift.grid.powerflow import cut_off, topology_of
+from gridshift.grid.prepared import prepare
 
 BLOCK = 256
 """Right-hand sides solved at a time: enough to share the index work, few enough to stay small."""
@@ -26,17 +26,13 @@ BLOCK = 256
 class Tangent:
     """Derivatives at the nominal point of one topology; get it with `Tangent.of`.
 
-    Inputs are, in this order, `p_load` and `q_load` of each load, `v_set` of each slack or PV bus,
-    `p_gen` of each generator that isn't at a slack bus, `theta_slack` of each slack bus. Outputs
-    are `p_slack`, `q_gen` of each slack or PV bus, `v` of each PQ bus, `theta` of each other bus
-    than a slack. Buses ascend; `inputs` and `outputs` tell where each quantity sits.
+    Inputs x and outputs y are those of `layout`.
     """
 
     network: Network
+    layout: Layout
     voltage: Complex
     """(B,) the solved nominal point."""
-    inputs: dict[str, slice]
-    outputs: dict[str, slice]
     x: Real
     """(X,) inputs of the nominal point."""
     y: Real
@@ -57,49 +53,38 @@ class Tangent:
         Raises:
             NotConvergedError: the topology has no solution at nominal demand, so no tangent.
         """
-        return cls.at(network, nominal_voltage(network))
+        return cls.at(network, prepare(network).require_solved().voltage)
 
     @classmethod
     def at(cls, network: Network, voltage: Complex) -> "Tangent":
         """The tangent at voltages (B,) that solve the network for its nominal demand."""
-        parts = _Parts.of(network)
+        layout, num_buses = Layout.of(network), network.num_buses
         by_angle, by_magnitude = power_derivatives(network, voltage)
+        # powers [P, Q] by voltages [angle, magnitude], (2 B, 2 B)
         full = sp.csr_array(
             sp.block_array([[by_angle.real, by_magnitude.real], [by_angle.imag, by_magnitude.imag]])
         )
-        balance, generation = full[parts.unknown], full[parts.generation]
-        set_points, injected = parts.set_points, parts.injected
-        moved = full[:, parts.given] @ set_points - injected
-        own = sp.csr_array(
-            (
-                np.ones(len(parts.observed)),
-                (np.arange(len(parts.observed)), np.searchsorted(parts.unknown, parts.observed)),
-            ),
-            shape=(len(parts.observed), len(parts.unknown)),
-        )
+        unknown = np.concatenate([network.non_slack, num_buses + network.pq])
+        given, set_points = _set_points(network, layout)
+        moved = sp.csr_array(full[:, given] @ set_points - _injected(network, layout))
+        # outputs are rows of [P, Q, angle, magnitude]
+        observed = _observed(network, layout)
+        voltages = sp.eye_array(2 * num_buses, format="csr")
+        by_voltage = sp.csr_array(sp.vstack([full, voltages]))
+        nothing = sp.csr_array((2 * num_buses, layout.num_inputs))
         power = voltage * (network.admittance @ voltage).conj() - network.bus_fixed
         np.add.at(power, network.load_bus, network.load_power)
-        state = np.concatenate([np.angle(voltage), np.abs(voltage)])
+        state = [power.real, power.imag, np.angle(voltage), np.abs(voltage)]
         return cls(
             network=network,
+            layout=layout,
             voltage=voltage,
-            inputs=parts.inputs,
-            outputs=parts.outputs,
-            x=parts.nominal(network),
-            y=np.concatenate(
-                [np.concatenate([power.real, power.imag])[parts.generation], state[parts.observed]]
-            ),
-            by_input=sp.csr_array(-moved[parts.unknown]),
-            by_state=sp.csr_array(sp.vstack([generation[:, parts.unknown], own])),
-            direct=sp.csr_array(
-                sp.vstack(
-                    [
-                        moved[parts.generation],
-                        sp.csr_array((len(parts.observed), len(parts.nominal(network)))),
-                    ]
-                )
-            ),
-            jacobian=sp.csc_array(balance[:, parts.unknown]),
+            x=layout.nominal_inputs(network),
+            y=np.concatenate(state)[observed],
+            by_input=sp.csr_array(-moved[unknown]),
+            by_state=sp.csr_array(by_voltage[observed][:, unknown]),
+            direct=sp.csr_array(sp.csr_array(sp.vstack([moved, nothing]))[observed]),
+            jacobian=sp.csc_array(full[unknown][:, unknown]),
         )
 
     @cached_property
@@ -157,102 +142,35 @@ class _Action(LinearOperator):
         return self.tangent.apply_transposed(x.reshape(1, -1))[0]
 
 
-def nominal_voltage(network: Network) -> Complex:
-    """(B,) the topology's solution at nominal demand.
-
-    Raises:
-        NotConvergedError: it has none.
-    """
-    without = f" without {','.join(network.outaged)}" if network.outaged else ""
-    if (gone := cut_off(network)).any():
-        raise NotConvergedError(
-            f"{network.name}{without} has no tangent: {gone.sum()} buses are cut off from every "
-            "slack bus"
-        )
-    topology = topology_of(network)
-    if not topology.solved():
-        raise NotConvergedError(
-            f"{network.name}{without} has no tangent: it has no solution at nominal demand"
-        )
-    return topology.point.voltage.view(np.complex128)
+def _set_points(network: Network, layout: Layout) -> tuple[Int, sp.csr_array]:
+    """Angles and magnitudes that are inputs, as places of [angle, magnitude]; and (given, X) which
+    input each is."""
+    given = np.concatenate([network.slack, network.num_buses + network.controlled])
+    column = np.arange(layout.num_inputs)
+    source = [column[layout.x_slices[name]] for name in ("theta_slack", "v_set")]
+    entries = np.arange(len(given)), np.concatenate(source)
+    shape = len(given), layout.num_inputs
+    return given, sp.csr_array((np.ones(len(given)), entries), shape=shape)
 
 
-@dataclass(frozen=True, eq=False)
-class _Parts:
-    """Which of the 2 B powers, and of the 2 B angles and magnitudes, play which role."""
-
-    inputs: dict[str, slice]
-    outputs: dict[str, slice]
-    unknown: Int
-    """Angles and magnitudes that are solved for; the same places of [P, Q] are specified."""
-    given: Int
-    """Angles and magnitudes that are inputs."""
-    generation: Int
-    """Active power at slack and reactive power at slack and PV buses."""
-    observed: Int
-    """Magnitudes, then angles, that are outputs."""
-    set_points: sp.csr_array
-    """(given, X) which input each is."""
-    injected: sp.csr_array
-    """(2 B, X) power into the network that an input adds."""
-
-    @classmethod
-    def of(cls, network: Network) -> "_Parts":
-        b, loads = network.num_buses, network.num_loads
-        controlled = np.sort(np.concatenate([network.slack, network.pv]))
-        moving = np.sort(np.concatenate([network.pv, network.pq]))
-        generators = scheduled_generators(network)
-        inputs = _slices(
-            p_load=loads, q_load=loads, v_set=len(controlled), p_gen=len(generators),
-            theta_slack=len(network.slack),
-        )  # fmt: skip
-        outputs = _slices(
-            p_slack=len(network.slack), q_gen=len(controlled), v=len(network.pq), theta=len(moving)
-        )
-        width = inputs["theta_slack"].stop
-        column = np.arange(width)
-        given = np.concatenate([network.slack, b + controlled])
-        source = np.concatenate([column[inputs["theta_slack"]], column[inputs["v_set"]]])
-        rows = [network.load_bus, b + network.load_bus, network.gen_bus[generators]]
-        columns = [column[inputs[name]] for name in ("p_load", "q_load", "p_gen")]
-        signs = np.concatenate([np.full(2 * loads, -1.0), np.ones(len(generators))])
-        return cls(
-            inputs=inputs,
-            outputs=outputs,
-            unknown=np.concatenate([moving, b + network.pq]),
-            given=given,
-            generation=np.concatenate([network.slack, b + controlled]),
-            observed=np.concatenate([b + network.pq, moving]),
-            set_points=sp.csr_array(
-                (np.ones(len(given)), (np.arange(len(given)), source)), shape=(len(given), width)
-            ),
-            injected=sp.csr_array(
-                (signs, (np.concatenate(rows), np.concatenate(columns))), shape=(2 * b, width)
-            ),
-        )
-
-    def nominal(self, network: Network) -> Real:
-        """(X,) the network's own inputs."""
-        controlled = np.sort(np.concatenate([network.slack, network.pv]))
-        return np.concatenate(
-            [
-                network.load_power.real,
-                network.load_power.imag,
-                network.bus_v_set[controlled],
-                network.gen_p[scheduled_generators(network)],
-                np.angle(network.v_start[network.slack]),
-            ]
-        )
+def _injected(network: Network, layout: Layout) -> sp.csr_array:
+    """(2 B, X) power [P, Q] into the network that an input adds."""
+    num_buses, generators = network.num_buses, network.scheduled_gen
+    rows = [network.load_bus, num_buses + network.load_bus, network.gen_bus[generators]]
+    column = np.arange(layout.num_inputs)
+    columns = [column[layout.x_slices[name]] for name in ("p_load", "q_load", "p_gen")]
+    signs = np.concatenate([np.full(2 * network.num_loads, -1.0), np.ones(len(generators))])
+    return sp.csr_array(
+        (signs, (np.concatenate(rows), np.concatenate(columns))),
+        shape=(2 * num_buses, layout.num_inputs),
+    )
 
 
-def scheduled_generators(network: Network) -> Int:
-    """Generators whose active power is an input: those that aren't at a slack bus."""
-    return np.flatnonzero(~np.isin(network.gen_bus, network.slack))
-
-
-def _slices(**sizes: int) -> dict[str, slice]:
-    stops = np.cumsum(list(sizes.values())).tolist()
-    return {
-        name: slice(stop - size, stop)
-        for (name, size), stop in zip(sizes.items(), stops, strict=True)
-    }
+def _observed(network: Network, layout: Layout) -> Int:
+    """(Y,) place of each output in [P, Q, angle, magnitude]."""
+    num_buses, observed = network.num_buses, np.empty(layout.num_outputs, np.int64)
+    observed[layout.y_slices["p_slack"]] = network.slack
+    observed[layout.y_slices["q_gen"]] = num_buses + network.controlled
+    observed[layout.y_slices["theta"]] = 2 * num_buses + network.non_slack
+    observed[layout.y_slices["v"]] = 3 * num_buses + network.pq
+    return observed

@@ -8,7 +8,7 @@ from gridshift.arrays import Bool, Int, Real
 from gridshift.grid.program import Plan
 
 
-class Point(NamedTuple):
+class NominalPoint(NamedTuple):
     """A topology's nominal point as the chord kernel reads it."""
 
     admittance: Real

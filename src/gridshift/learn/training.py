@@ -7,7 +7,6 @@ import json
 import math
 import pickle
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from torch import Tensor, nn
 
 from gridshift.errors import GridshiftError, StorageError
 from gridshift.storage import write_bytes
+from gridshift.threads import Threads
 
 Progress = Callable[[int, int, float], None]
 """Called with the step done, the number of steps, and the mean loss since the last call."""
@@ -106,7 +106,7 @@ def fit(
     )
     file = _Checkpoint(checkpoint, backbone, optimizer, identity=identity)
     gpus = [] if x.device.type == "cpu" else [x.device]
-    with _one_thread(), torch.random.fork_rng(devices=gpus, device_type=x.device.type):
+    with Threads(1), torch.random.fork_rng(devices=gpus, device_type=x.device.type):
         torch.manual_seed(seed)
         done = file.restore()
         batches = _batches(len(x), config.batch_size, seed, start=done)
@@ -206,13 +206,3 @@ class _Checkpoint:
         content = io.BytesIO()  # torch's own files end a full disk with more than an OSError
         torch.save(state, content)
         write_bytes(self.path, content.getvalue())
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

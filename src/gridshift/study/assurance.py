@@ -6,7 +6,6 @@ from typing import Any
 
 from gridshift.adapt.base import Base
 from gridshift.adapt.certificate import certify
-from gridshift.adapt.choice import one_thread
 from gridshift.adapt.datasets import Dataset, generate
 from gridshift.adapt.methods import Context, Method
 from gridshift.errors import ContextError
@@ -16,6 +15,7 @@ from gridshift.learn.conformal import calibrate
 from gridshift.study.measure import draw
 from gridshift.study.metrics import mean_absolute_errors
 from gridshift.study.outage import NO_LIMIT
+from gridshift.threads import Threads
 
 CALIBRATION_SHARE = 0.25
 """Part of the context that error bars are calibrated on, and the method is not fitted on."""
@@ -101,7 +101,7 @@ def assure(
         loads = draw(network, role, num_rows, spread=spread, regime=regime, seed=seed)
         return generate(network, loads, min_rows=(num_rows + 1) // 2)
 
-    with one_thread():
+    with Threads(1):
         test = solved("test", num_test, "drawn")
         empty = Context.empty(network, surrogate)
         cases = solved("context", num_context, "mixed") if num_context > 0 else None

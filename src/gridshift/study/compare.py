@@ -13,13 +13,13 @@ from gridshift.adapt.datasets import Dataset, generate
 from gridshift.adapt.methods import Method
 from gridshift.errors import GridshiftError
 from gridshift.grid.contingency import outage_text
-from gridshift.grid.engine import Engine
 from gridshift.grid.network import Network
-from gridshift.grid.powerflow import lacking, solve
+from gridshift.grid.powerflow import solve
+from gridshift.grid.prepared import prepare
 from gridshift.study.ledger import training_seconds
 from gridshift.study.measure import REPEATS, Cost, Measurement, draw, measure_adaptation
 from gridshift.study.metrics import QUANTITIES, mean_absolute_errors, summarise
-from gridshift.study.provenance import Threads
+from gridshift.threads import Threads
 
 FAR_TIGHTER = 1e-11
 """Mismatch, p.u., of the solutions that exact rows are compared with."""
@@ -159,9 +159,8 @@ def measure_exact(
             began = time.perf_counter()
             solve(network, loads, tol=tol)
             times.append(time.perf_counter() - began)
-        engine = Engine.of(network)
         began = time.perf_counter()
-        engine.prepare([lacking(network)])
+        prepare(network, anew=True)
         setup_s = time.perf_counter() - began
     tight = solve(network, loads, tol=FAR_TIGHTER)
     both = solution.solved & tight.solved

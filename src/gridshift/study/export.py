@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from gridshift.adapt.base import Base
-from gridshift.adapt.layout import Layout
 from gridshift.adapt.methods import Method
 from gridshift.adapt.onnx_export import export_onnx
+from gridshift.grid.layout import Layout
 from gridshift.grid.network import Network
 from gridshift.learn.onnx_graph import WrittenModel
 from gridshift.study.measure import draw, draw_context

@@ -12,7 +12,7 @@ from gridshift.grid.contingency import outage_text
 from gridshift.grid.network import Network
 from gridshift.grid.scenarios import Injections, Spread, nominal_loads, sample_loads, stream
 from gridshift.study.metrics import mean_absolute_errors, mismatch_summary
-from gridshift.study.provenance import Threads
+from gridshift.threads import Threads
 
 REPEATS = 5
 """Predictions that are timed; the fastest counts, after one that is not timed."""

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from gridshift.adapt.layout import Layout
 from gridshift.arrays import Complex, Real
 from gridshift.grid.equations import worst_mismatch
+from gridshift.grid.layout import Layout
 from gridshift.grid.network import Network
 
 QUANTITIES = ("overall", "p_slack", "q_gen", "v", "theta", "theta_deg")

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gridshift.adapt.datasets import Dataset, generate
-from gridshift.adapt.layout import Layout
 from gridshift.arrays import Complex, Int, Real
 from gridshift.errors import GridshiftError
 from gridshift.grid.contingency import Assessment, Outage, assess, outage_text
 from gridshift.grid.equations import worst_mismatch
+from gridshift.grid.layout import Layout
 from gridshift.grid.network import Network
 from gridshift.grid.powerflow import RowStatus, nominal, solve
 from gridshift.grid.scenarios import Injections, Scenarios, sample_loads, stream

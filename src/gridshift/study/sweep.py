@@ -33,11 +33,12 @@ from gridshift.grid.scenarios import scenarios, stream
 from gridshift.memory import require_memory
 from gridshift.study.ledger import ledger, training_seconds
 from gridshift.study.outage import EXACT, Setting, screen_outage
-from gridshift.study.provenance import Threads, about_this_run
+from gridshift.study.provenance import about_this_run
 from gridshift.study.risk import Risk, limit_notes, risk_of, severity
 from gridshift.study.row import OutageRow
 from gridshift.study.screening import ScreenConfig, Screening
 from gridshift.study.store import Store, task_key
+from gridshift.threads import Threads
 from gridshift.version import VERSION
 
 if TYPE_CHECKING:

@@ -25,12 +25,12 @@ from gridshift.adapt.baselines.topologies import (
 )
 from gridshift.adapt.cache import cached_arrays
 from gridshift.adapt.context import Context, Predictor
-from gridshift.adapt.layout import Layout
 from gridshift.adapt.surrogate import validation_rows
 from gridshift.adapt.surrogate_config import SurrogateConfig
 from gridshift.arrays import Real
 from gridshift.errors import GridshiftError
 from gridshift.grid.contingency import assess, candidate_elements
+from gridshift.grid.layout import Layout
 from gridshift.grid.network import Network
 from gridshift.grid.scenarios import stream
 from gridshift.learn import training

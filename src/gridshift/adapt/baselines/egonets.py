@@ -8,9 +8,9 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import splu
 
-from gridshift.adapt.layout import Layout
 from gridshift.arrays import Bool, Int, Real
 from gridshift.grid.equations import jacobian, specified_mismatch
+from gridshift.grid.layout import Layout
 from gridshift.grid.network import Network
 from gridshift.grid.tangent import Tangent
 

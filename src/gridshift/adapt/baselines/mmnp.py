@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import threadpoolctl
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -32,14 +31,15 @@ from gridshift.adapt.baselines.topologies import (
 )
 from gridshift.adapt.cache import cache_path, cached_arrays
 from gridshift.adapt.context import Context, Predictor
-from gridshift.adapt.layout import Layout
 from gridshift.adapt.surrogate import validation_rows
 from gridshift.adapt.surrogate_config import SurrogateConfig
 from gridshift.arrays import Int, Real
+from gridshift.grid.layout import Layout
 from gridshift.grid.network import Network
 from gridshift.grid.scenarios import stream
 from gridshift.learn.folding import input_scaling
 from gridshift.learn.training import Progress
+from gridshift.threads import Threads
 
 STORED = ("varied", "x_mean", "x_scale", "y_mean", "y_scale")
 """Arrays of an `Mmnp` that are kept beside the weights."""
@@ -166,7 +166,7 @@ def _train(base: Mmnp, rows: TopologyRows, progress: Progress | None, checkpoint
     x, y = base.scaled_x(rows.x), base.scaled_y(rows.y)
     ends = np.flatnonzero(np.diff(rows.topology)) + 1
     parts = [len(part) for part in np.split(rows.topology, ends)]
-    with threadpoolctl.threadpool_limits(1):
+    with Threads(1):
         train_episodes(
             base.model.train(),
             list(zip(x.split(parts), y.split(parts), strict=True)),

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import threadpoolctl
 from numpy.typing import NDArray
 
 from gridshift.adapt.base import Base
@@ -32,6 +31,7 @@ from gridshift.grid.network import Network
 from gridshift.grid.scenarios import stream
 from gridshift.learn.folding import input_scaling
 from gridshift.learn.training import Progress
+from gridshift.threads import Threads
 
 MOST_TO_CHOOSE = 1_000
 """Rows that a length is fitted to, and rows that its error is measured on."""
@@ -119,7 +119,7 @@ def start_modular_gp(
         rows = solved_rows(training_topologies(network, multi=multi), config)
         began = time.perf_counter()
         features = egonets.features(rows.networks, rows.x, rows.topology)
-        with threadpoolctl.threadpool_limits(1):
+        with Threads(1):
             arrays = _fit_buses(network, config, own, features, rows.y, progress)
         record = rows.record() | {"train_s": time.perf_counter() - began}
         fitted = ModularGp(**named, record=record, own=own, egonets=egonets, **arrays)

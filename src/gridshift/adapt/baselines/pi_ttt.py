@@ -22,11 +22,11 @@ import torch
 from torch import Tensor
 
 from gridshift.adapt.context import Context, Predictor
-from gridshift.adapt.layout import Layout
 from gridshift.adapt.surrogate import Surrogate
 from gridshift.arrays import Real
 from gridshift.errors import GridshiftError
 from gridshift.grid.equations import jacobian
+from gridshift.grid.layout import Layout
 from gridshift.grid.network import Network
 from gridshift.grid.scenarios import sample_loads, stream
 from gridshift.learn.whitening import Affine

@@ -4,11 +4,17 @@ import sys
 import numpy as np
 import pytest
 
-from gridshift.adapt.layout import UNITS, Layout
+from gridshift.grid.layout import UNITS, Layout
 from gridshift.grid.powerflow import solve
 from gridshift.grid.readers import read_grid
 from gridshift.grid.scenarios import sample_loads
+from tests.adapt.grids import small_grid
 from tests.reference.grids import BusKind, branch_two_port, make_network
+
+
+@pytest.fixture(scope="module")
+def grid():
+    return small_grid()
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from gridshift.arrays import Complex, Int, Real
-from gridshift.grid.network import BusKind, Network
-from gridshift.grid.powerflow import nominal_voltage
+from gridshift.grid.network import Network
+from gridshift.grid.prepared import prepare
 from gridshift.grid.scenarios import Injections
 
 UNITS = {
@@ -68,10 +68,6 @@ class Layout:
     @classmethod
     def of(cls, network: Network) -> "Layout":
         """The layout of a network, the same for it and for each of its outages."""
-        bus = np.arange(network.num_buses)
-        controlled = np.flatnonzero(network.bus_kind != BusKind.PQ)
-        non_slack = np.setdiff1d(bus, network.slack)
-        scheduled_gen = np.flatnonzero(~np.isin(network.gen_bus, network.slack))
         buses, loads = network.bus_labels, network.load_labels
 
         def at_loads(quantity: str) -> list[Entry]:
@@ -82,29 +78,30 @@ class Layout:
             return [Entry(quantity, buses[b], buses[b]) for b in which]
 
         generators = [
-            Entry("p_gen", network.gen_labels[g], buses[network.gen_bus[g]]) for g in scheduled_gen
+            Entry("p_gen", network.gen_labels[g], buses[network.gen_bus[g]])
+            for g in network.scheduled_gen
         ]
         return cls(
             inputs=(
                 *at_loads("p_load"),
                 *at_loads("q_load"),
-                *at_buses("v_set", controlled),
+                *at_buses("v_set", network.controlled),
                 *generators,
                 *at_buses("theta_slack", network.slack),
             ),
             outputs=(
                 *at_buses("p_slack", network.slack),
-                *at_buses("q_gen", controlled),
+                *at_buses("q_gen", network.controlled),
                 *at_buses("v", network.pq),
-                *at_buses("theta", non_slack),
+                *at_buses("theta", network.non_slack),
             ),
             num_buses=network.num_buses,
             slack=network.slack,
-            controlled=controlled,
+            controlled=network.controlled,
             pq=network.pq,
-            non_slack=non_slack,
+            non_slack=network.non_slack,
             load_bus=network.load_bus,
-            scheduled_gen=scheduled_gen,
+            scheduled_gen=network.scheduled_gen,
         )
 
     @property
@@ -144,13 +141,19 @@ class Layout:
 
     def pack_inputs(self, network: Network, injections: Injections) -> Real:
         """(R, X) x of each scenario; all but the loads is the network's own and constant."""
-        x = np.empty((injections.num_rows, self.num_inputs))
-        at = self.x_slices
-        x[:, at["p_load"]] = injections.load_p
-        x[:, at["q_load"]] = injections.load_q
-        x[:, at["v_set"]] = network.bus_v_set[self.controlled]
-        x[:, at["p_gen"]] = network.gen_p[self.scheduled_gen]
-        x[:, at["theta_slack"]] = np.angle(network.v_start[self.slack])
+        x = np.tile(self.nominal_inputs(network), (injections.num_rows, 1))
+        x[:, self.x_slices["p_load"]] = injections.load_p
+        x[:, self.x_slices["q_load"]] = injections.load_q
+        return x
+
+    def nominal_inputs(self, network: Network) -> Real:
+        """(X,) x at nominal demand."""
+        x, at = np.empty(self.num_inputs), self.x_slices
+        x[at["p_load"]] = network.load_power.real
+        x[at["q_load"]] = network.load_power.imag
+        x[at["v_set"]] = network.bus_v_set[self.controlled]
+        x[at["p_gen"]] = network.gen_p[self.scheduled_gen]
+        x[at["theta_slack"]] = np.angle(network.v_start[self.slack])
         return x
 
     def pack_outputs(self, network: Network, injections: Injections, voltage: Complex) -> Real:
@@ -170,8 +173,10 @@ class Layout:
         y[:, at["q_gen"]] = generation.imag
         y[:, at["v"]] = np.abs(voltage[:, self.pq])
         # within half a turn of the grid's own nominal angle, so that no entry wraps between rows
-        turn = np.angle(nominal_voltage(network.root)[self.non_slack])
-        y[:, at["theta"]] = turn + np.angle(voltage[:, self.non_slack] * np.exp(-1j * turn))
+        intact = prepare(network.root)
+        known = intact.voltage if intact.solved else network.root.v_start
+        around = np.angle(known[self.non_slack])
+        y[:, at["theta"]] = around + np.angle(voltage[:, self.non_slack] * np.exp(-1j * around))
         return y
 
     def unpack_injections(self, x: Real) -> Injections:

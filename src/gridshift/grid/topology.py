@@ -1,0 +1,218 @@
+"""Topologies of one grid, side by side: nominal points, operating roots, factors for their rows."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from gridshift.arrays import Bool, Int, Real
+from gridshift.grid.following import follow
+from gridshift.grid.kernels.graph import unreachable
+from gridshift.grid.kernels.lanes import Lanes, vector_bits
+from gridshift.grid.network import BusKind, Network
+from gridshift.grid.newton import PLAIN_STEPS, UNTRUSTED_GROWTH, Newton, Removed, retained
+from gridshift.grid.workspace import NominalPoint, States
+
+KEPT_STEPS, RENEWALS = 8, 2
+"""Steps of a topology's nominal point that keep their factors after the first `RENEWALS` ones; full
+Newton for those that need more."""
+RETAINED = 0.8
+"""Share of its magnitude at a known operating root that every voltage must retain; a root with a
+lower one counts only if it can be followed."""
+UNFOLLOWED = 0.5
+"""The same for an outage of a grid that can't be followed, since it has no state without load."""
+LARGE_GRID = 1000
+"""Buses from which fewer lanes are faster, because the state no longer fits the cache."""
+
+
+def chord_lanes(num_buses: int) -> int:
+    """Lanes of the chord kernel on this processor; GRIDSHIFT_LANES overrides."""
+    if given := os.environ.get("GRIDSHIFT_LANES"):
+        return int(given)
+    registers = {512: 32, 256: 16}.get(vector_bits(), 8)
+    return registers // 2 if num_buses > LARGE_GRID else registers
+
+
+@dataclass(frozen=True, eq=False)
+class Topology:
+    """One topology, ready to solve rows: its nominal point, and whether that is a solution."""
+
+    removed: Removed
+    """Branches that it lacks."""
+    cut_off: Int
+    """Buses without a path to a slack bus, ascending; with any, the nominal point is not solved."""
+    point: NominalPoint
+    worst: float
+    """Largest mismatch, as a multiple of the tolerance base."""
+    steps: int
+    growth: float
+    orientation: float
+    operating: bool
+    """Whether the nominal point is the operating root."""
+
+    def solved(self, tol: float = 1e-8) -> bool:
+        """Whether the nominal point is the operating root, balanced to `tol`."""
+        return self.operating and self.worst <= tol
+
+    @property
+    def trusted(self) -> bool:
+        """Whether elimination without row exchanges was numerically safe."""
+        return self.growth <= UNTRUSTED_GROWTH
+
+
+class Topologies(Newton):
+    """Finds the operating root of a grid and of its outages at nominal demand."""
+
+    def __init__(self, root: Network):
+        super().__init__(root)
+        self.lanes = Lanes(chord_lanes(root.num_buses))
+        self.solving = Lanes(self.lanes.width, "float32")
+        """Precision of chord steps, and so of the factors that a topology keeps."""
+        self._intact: Topology | None = None
+        self.intact = self.prepare([()])[0]
+
+    @property
+    def intact(self) -> Topology:
+        """The grid as read."""
+        assert self._intact is not None
+        return self._intact
+
+    @intact.setter
+    def intact(self, topology: Topology) -> None:
+        self._intact = topology
+
+    @property
+    def start(self) -> Real:
+        """(2 B,) where topologies start from: the intact grid's nominal point, if it has one."""
+        known = self._known
+        return known.point.voltage if known else self.source_start
+
+    @property
+    def _known(self) -> Topology | None:
+        """The intact grid, once there is one whose nominal point is its operating root."""
+        return self._intact if self._intact and self._intact.solved() else None
+
+    def prepare(
+        self, removed: Sequence[Removed], *, start: Real | None = None, tol: float = 1e-10
+    ) -> list[Topology]:
+        """Nominal point and factors of topologies, each given by the branches it lacks."""
+        cut_off = [self.cut_off(gone) for gone in removed]
+        whole = [gone for gone, cut in zip(removed, cut_off, strict=True) if not len(cut)]
+        split = [gone for gone, cut in zip(removed, cut_off, strict=True) if len(cut)]
+        found: dict[Removed, tuple[States, int, bool]] = {}
+        if whole:
+            out, operating = self.nominal(whole, start=start, tol=tol, keep=True)
+            found |= {r: (out, t, bool(operating[t])) for t, r in enumerate(whole)}
+        if split:
+            at = self.start[None], self.nominal_power[None]
+            out = self.states(split, start=at[0], power=at[1], tol=0.0, max_steps=0, keep=True)
+            found |= {r: (out, t, False) for t, r in enumerate(split)}
+        return [
+            self._topology(gone, cut, *found[gone])
+            for gone, cut in zip(removed, cut_off, strict=True)
+        ]
+
+    def cut_off(self, removed: Removed) -> Int:
+        """Buses that a topology leaves without a path to a slack bus, ascending."""
+        on = self.in_service.copy()
+        on[list(removed)] = False
+        return unreachable(self.branch_from, self.branch_to, on, self.kind == BusKind.SLACK)
+
+    def nominal(
+        self,
+        removed: Sequence[Removed],
+        *,
+        start: Real | None = None,
+        tol: float = 1e-10,
+        max_steps: int = 20,
+        keep: bool = False,
+        threads: int = 1,
+    ) -> tuple[States, Bool]:
+        """Solve each topology at nominal demand, topologies side by side in lanes.
+
+        Args:
+            removed: branches that each topology lacks.
+            start: (2 B,) start of all; `Engine.start` by default.
+            tol: largest mismatch, as a multiple of the tolerance base.
+            keep: write factors and admittances as well, for solving rows.
+
+        Returns:
+            The states, and (T,) whether each is the operating root.
+        """
+        tol = tol * self.unit
+        start = self.start if start is None else start
+        solve = partial(
+            self.states, start=start[None], power=self.nominal_power[None], tol=tol, keep=keep,
+            threads=threads,
+        )  # fmt: skip
+        kept = min(max_steps, KEPT_STEPS)
+        out = solve(removed, renewals=RENEWALS, max_steps=kept)
+        failed = np.flatnonzero(~(out.worst <= tol))
+        if len(failed):
+            most = min(max_steps, PLAIN_STEPS)
+            again = solve([removed[t] for t in failed.tolist()], renewals=most, max_steps=most)
+            out.replace(failed, again, np.ones(len(failed), bool))
+        operating = self._as_the_intact_grid(out, tol)
+        for t in np.flatnonzero(~operating).tolist():
+            operating[t] = self._follow_topology(removed[t], out, t, tol, max_steps)
+        return out, operating
+
+    def _as_the_intact_grid(self, out: States, tol: float) -> Bool:
+        """(T,) topologies whose root is near the intact grid's and on the same side of the nose."""
+        known = self._known
+        if known is None:
+            return np.zeros(len(out.worst), bool)
+        same = (out.orientation == known.orientation) | ~(out.growth <= UNTRUSTED_GROWTH)
+        near = retained(out.voltage, known.point.voltage, self.pq) >= RETAINED**2
+        return (out.worst <= tol) & same & near
+
+    def _follow_topology(
+        self, removed: Removed, out: States, t: int, tol: float, max_steps: int
+    ) -> bool:
+        """Follow a topology from no load to nominal demand; whether `out` has its operating root.
+
+        Where there is no state without load to follow it from, the intact grid's root counts as it
+        was found, and an outage's if it retains half of the intact grid's voltages.
+        """
+        origin = self.no_load(removed)
+        if origin is None or not out.growth[t] <= UNTRUSTED_GROWTH:
+            known = self._known
+            kept = retained(out.voltage[t], known.point.voltage, self.pq) if known else 1.0
+            return bool(out.worst[t] <= tol and kept >= UNFOLLOWED**2)
+        if out.worst[t] <= tol and out.orientation[t] == origin.orientation:
+            kept = retained(out.voltage[t], origin.voltage, self.pq)
+            if kept >= RETAINED**2:
+                return True
+        found = follow(
+            self.corrector(removed, tol, max_steps), origin, self.nominal_power[None], tol=tol
+        )
+        if not found.reached[0]:
+            return False
+        point = self.states(
+            [removed], start=found.voltage, power=self.nominal_power[None], tol=tol,
+            renewals=max_steps, max_steps=max_steps, keep=len(out.factors) > 0,
+        )  # fmt: skip
+        out.replace(np.array([t]), point, np.array([True]))
+        return True
+
+    def _topology(
+        self, removed: Removed, cut_off: Int, out: States, t: int, operating: bool
+    ) -> Topology:
+        a = self.plan.num_lower
+        b = a + self.plan.num_diagonal
+        factors = out.factors[t].astype(self.solving.dtype)
+        point = NominalPoint(
+            out.admittance[t], out.voltage[t], out.power[t], factors[:a], factors[a:b], factors[b:]
+        )
+        return Topology(
+            removed=removed,
+            cut_off=cut_off,
+            point=point,
+            worst=float(out.worst[t]) / self.unit,
+            steps=int(out.steps[t]),
+            growth=float(out.growth[t]),
+            orientation=float(out.orientation[t]),
+            operating=operating,
+        )
