@@ -30,7 +30,7 @@ from gridshift.grid.network import Network
 from gridshift.grid.powerflow import cut_off, prepare
 from gridshift.grid.readers import read_grid
 from gridshift.storage import replacing
-from gridshift.study.measure import draw
+from gridshift.trial.cases import draw
 
 RESULTS = Path(__file__).parent / "results" / "tangent.parquet"
 HEADLINE = {

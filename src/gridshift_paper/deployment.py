@@ -21,7 +21,7 @@ from gridshift.bench.case import Case
 from gridshift.bench.clock import fastest
 from gridshift.bench.peers import Pandapower
 from gridshift.grid.scenarios import sample_loads, stream
-from gridshift.study.provenance import Threads
+from gridshift.threads import Threads
 from gridshift_paper import rules
 from gridshift_paper.artefacts import Artefact, Table
 from gridshift_paper.claims import Claim, Note, Numbers, Rows

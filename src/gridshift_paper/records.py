@@ -21,7 +21,8 @@ from filelock import FileLock
 
 from gridshift.errors import StorageError
 from gridshift.storage import replacing, write_text
-from gridshift.study.provenance import Threads, about_this_machine
+from gridshift.study.provenance import about_this_machine
+from gridshift.threads import Threads
 from gridshift_paper.protocol import Scale
 
 Value = str | int | float | bool

@@ -1,6 +1,5 @@
 """Options of `adapt` and `screen` for certified rows, error bars and the choice of a method."""
 
-import time
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -12,8 +11,8 @@ from gridshift.cli.bases import AUTO, found_surrogate
 from gridshift.cli.output import table, text
 
 if TYPE_CHECKING:
-    from gridshift.adapt.choice import Choice
-    from gridshift.grid.network import Network
+    from gridshift.trial.cases import Cases
+    from gridshift.trial.choice import Choice
 
 certify_option = click.option(
     "--certify", type=float, metavar="TOL",
@@ -53,29 +52,21 @@ def check_request(method: str, target_mae: float | None, certify: float | None) 
 
 
 def decide(
-    network: "Network", folder: Path | None, *, num_context: int, num_rows: int, spread: float,
-    seed: int, target_mae: float | None, certify: float | None,
+    cases: "Cases", folder: Path | None, *, num_rows: int, target_mae: float | None,
+    certify: float | None,
 ) -> "Choice":  # fmt: skip
-    """The cheapest method for one topology, measured on a context of its own stream.
+    """The cheapest method for one topology, measured on the context of its cases.
 
-    Methods start from the surrogate in the folder, or from the one of this spread and seed.
+    Methods start from the surrogate in the folder, or from the one of the cases' spread and seed.
     """
-    from gridshift.adapt.choice import check_num_context, choose
-    from gridshift.adapt.datasets import generate
     from gridshift.adapt.methods import Context
-    from gridshift.grid.scenarios import nominal_loads
-    from gridshift.study.measure import draw
+    from gridshift.trial.choice import check_num_context, choose
 
-    check_num_context(num_context)
-    surrogate = found_surrogate(network, folder, spread=spread, seed=seed)
-    generate(network, nominal_loads(network, 2), min_rows=0)  # kernels may compile
-    began = time.perf_counter()
-    loads = draw(network, "context", num_context, spread=spread, regime="mixed", seed=seed)
-    context = Context.of(generate(network, loads, min_rows=(num_context + 1) // 2))
-    seconds = time.perf_counter() - began
+    check_num_context(cases.num_context)
+    surrogate = found_surrogate(cases.network, folder, spread=cases.spread, seed=cases.seed)
     return choose(
-        surrogate, context, num_rows=num_rows, target_mae=target_mae, tol=certify,
-        context_s=seconds,
+        surrogate, Context.of(cases.context), num_rows=num_rows, target_mae=target_mae, tol=certify,
+        context_s=cases.data_s,
     )  # fmt: skip
 
 

@@ -58,7 +58,7 @@ def found_surrogate(
     network: "Network", folder: Path | None, *, spread: float, seed: int
 ) -> "Surrogate":
     """The surrogate in the folder, or the one of this spread and seed."""
-    from gridshift.study.base import surrogate_for
+    from gridshift.trial.base import surrogate_for
 
     with _training() as watch:
         return surrogate_for(network, spread=spread, seed=seed, folder=folder, progress=watch)
@@ -70,9 +70,9 @@ def found_base(
 ) -> "tuple[Base, str | None]":  # fmt: skip
     """What a method starts from for this topology, and where it came from; None: from nowhere.
 
-    Raises as `study.base.base_for`, before anything is trained.
+    Raises as `trial.base.base_for`, before anything is trained.
     """
-    from gridshift.study.base import base_for
+    from gridshift.trial.base import base_for
 
     with _training(f" for {method.name}") as watch:
         base = base_for(

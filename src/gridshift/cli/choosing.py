@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from gridshift.adapt.base import Base
     from gridshift.adapt.methods import Method
     from gridshift.grid.network import Network
-    from gridshift.study.compare import Comparison
+    from gridshift.trial.compare import Comparison
 
 ROW_KEYS = {
     "grid": "name of the grid",
@@ -123,7 +123,7 @@ def pareto(
     Says from how many scenarios of the outage on a method is faster than solving all exactly.
     """
     from gridshift.grid.readers import read_grid
-    from gridshift.study.pareto import SUFFIXES, save_pareto
+    from gridshift.trial.pareto import SUFFIXES, save_pareto
 
     if out is not None and out.suffix not in SUFFIXES:
         raise click.BadParameter(f"{out} must end in {', '.join(SUFFIXES)}", param_hint="--out")
@@ -155,7 +155,8 @@ def _comparison(
     folder: Path | None,
 ) -> "Comparison":  # fmt: skip
     from gridshift.adapt.datasets import require_rows
-    from gridshift.study.compare import compare as measure_all
+    from gridshift.trial.cases import Cases
+    from gridshift.trial.compare import compare as measure_all
 
     chosen = _methods(names)
     found = usable(network, outage)
@@ -169,8 +170,9 @@ def _comparison(
     with progress("measuring", len(chosen), unit="methods") as done:
         done(0)
         return measure_all(
-            found.network, chosen, base_for, num_context=context, num_test=test,
-            spread=spread, seed=seed, progress=done,
+            chosen, base_for, Cases(
+                found.network, num_context=context, num_test=test, spread=spread, seed=seed
+            ), progress=done,
         )  # fmt: skip
 
 
@@ -225,8 +227,8 @@ def _print(console, found: "Comparison") -> None:
     )  # fmt: skip
     rows = [
         (
-            row.method, row.num_solves, row.data_s, row.fit_s, row.gradient_s,
-            row.us_per_row, _from_row(found, row),
+            row.method, row.num_solves, row.cost.data_s, row.cost.fit_s, row.cost.gradient_s,
+            row.cost.predict_us_per_row, _from_row(found, row),
         )
         for row in shown
     ]  # fmt: skip

@@ -10,9 +10,9 @@ from typing import Any
 
 import click
 
-from gridshift.cli.grids import usable_cores
 from gridshift.cli.group import command
 from gridshift.cli.output import emit, table
+from gridshift.threads import usable_cores
 
 
 @command(

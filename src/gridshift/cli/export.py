@@ -75,9 +75,9 @@ def export(
     """
     from gridshift.adapt.datasets import require_rows
     from gridshift.adapt.methods import METHODS
+    from gridshift.exchange.export import export_adapted
     from gridshift.grid.readers import read_grid
     from gridshift.learn.onnx_graph import require_onnx
-    from gridshift.study.export import export_adapted
 
     require_onnx()
     require_writable_file(out)
@@ -90,8 +90,8 @@ def export(
         chosen, found.network, surrogate, num_context=context, spread=spread, seed=seed
     )
     done = export_adapted(
-        base, found.network, chosen, out,
-        num_context=context, spread=spread, seed=seed,
+        base, chosen, out,
+        network=found.network, num_context=context, spread=spread, seed=seed,
     )  # fmt: skip
     model = done.model
     payload = {

@@ -1,6 +1,5 @@
 """`gridshift cases` and `gridshift solve`: grids, their outages, exact power flow."""
 
-import os
 import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ import click
 from gridshift.cli.group import command
 from gridshift.cli.kernels import watch_compiler
 from gridshift.cli.output import emit, progress, table
+from gridshift.threads import usable_cores
 
 if TYPE_CHECKING:
     from gridshift.grid.contingency import Assessment
@@ -35,12 +35,6 @@ drawn_spread_option = click.option(
 )  # fmt: skip
 BLOCK_BYTES = 1 << 28
 """Scenarios that `solve` draws and solves at a time, with their results."""
-
-
-def usable_cores() -> int:
-    """Processor cores that this process may use."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 @command(

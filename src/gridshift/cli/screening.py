@@ -200,14 +200,18 @@ def _choice(
     """The method for the study: the cheapest on the first outage that can be studied."""
     from gridshift.errors import OutageError
     from gridshift.grid.contingency import assess, select_outages
+    from gridshift.trial.cases import Cases
 
     outages = select_outages(network, config.contingencies)
     found = next((f for f in (assess(network, o) for o in outages) if f.usable), None)
     if found is None:
         raise OutageError(f"none of {len(outages)} outages of {network.name} can be studied")
+    cases = Cases(
+        found.network, num_context=config.num_context, spread=config.spread, seed=config.seed
+    )
     choice = decide(
-        found.network, surrogate, num_context=config.num_context, num_rows=config.num_scenarios,
-        spread=config.spread, seed=config.seed, target_mae=target_mae, certify=config.certify,
+        cases, surrogate, num_rows=config.num_scenarios, target_mae=target_mae,
+        certify=config.certify,
     )  # fmt: skip
     return choice_json(choice)
 

@@ -197,9 +197,9 @@ def adapt(
     from gridshift.errors import GridshiftWarning
     from gridshift.grid.equations import require_reachable
     from gridshift.grid.readers import read_grid
-    from gridshift.study.assurance import assure, check_calibration
-    from gridshift.study.compare import measure_exact
-    from gridshift.study.measure import measure_adaptation
+    from gridshift.trial.cases import Cases
+    from gridshift.trial.compare import measure_exact
+    from gridshift.trial.trial import Trial, check_calibration
 
     check_request(method, target_mae, certify)
     network = read_grid(grid)
@@ -208,26 +208,22 @@ def adapt(
         require_reachable(left, certify)
     for what, number in (("context", context), ("test", test)):
         require_rows(left, number, f"{what} scenarios")
-    rows_ = {"spread": spread, "seed": seed}
+    rows_ = {"num_context": context, "spread": spread, "seed": seed}
+    cases = Cases(left, num_test=test, **rows_)
     more: dict[str, Any] = {}
     if method == AUTO:
-        choice = decide(
-            left, surrogate, num_context=context, num_rows=test, target_mae=target_mae,
-            certify=certify, **rows_,
-        )  # fmt: skip
+        choice = decide(cases, surrogate, num_rows=test, target_mae=target_mae, certify=certify)
         method, more["choice"] = choice.chosen.name, choice_json(choice)
     if method in METHODS:
-        chosen = METHODS[method]
         if error_bars is not None:
             check_calibration(context)
-        base, _ = found_base(chosen, left, surrogate, num_context=context, **rows_)
-        numbers = {"num_context": context, "num_test": test, **rows_}
-        measured = measure_adaptation(base, left, chosen, **numbers)
-        if certify is not None or quantile or error_bars is not None:
-            assured = assure(
-                base, left, chosen, tol=certify, quantile=quantile, level=error_bars, **numbers
-            )
-            more |= assured.to_json()
+        base, _ = found_base(METHODS[method], left, surrogate, **rows_)
+        trial = Trial(base, METHODS[method], cases)
+        measured = trial.measurement()
+        if certify is not None or quantile:
+            more["certified"] = asdict(trial.certified(certify, correct_share=quantile))
+        if error_bars is not None:
+            more["error_bars"] = asdict(trial.error_bars(error_bars))
     else:
         given = {"--quantile": bool(quantile), "--error-bars": error_bars is not None}
         if ignored := [name for name, was in given.items() if was]:
@@ -237,7 +233,7 @@ def adapt(
                 GridshiftWarning,
                 stacklevel=1,
             )
-        measured = measure_exact(left, num_test=test, tol=min(1e-8, certify or 1e-8), **rows_)
+        measured = measure_exact(cases, tol=min(1e-8, certify or 1e-8))
     payload = {"grid": network.name, **asdict(measured), **more}
     payload["test_status"] = payload.pop("test_counts")
 

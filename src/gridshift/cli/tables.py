@@ -67,9 +67,9 @@ def fit_table(
     names or patterns of columns, separated by commas: 'p_*,q_*'. A tenth of the rows is left out of
     the training to measure the error.
     """
+    from gridshift.exchange import table_model
+    from gridshift.exchange.tables import read_table
     from gridshift.learn.estimator import ICWRegressor
-    from gridshift.study import table_model
-    from gridshift.study.tables import read_table
 
     require_writable(out)
     began = time.perf_counter()
@@ -142,8 +142,8 @@ def adapt_table(
 
     DIR is a folder of `fit-table`, CONTEXT a table with the same columns.
     """
-    from gridshift.study.table_model import TableModel
-    from gridshift.study.tables import read_table
+    from gridshift.exchange.table_model import TableModel
+    from gridshift.exchange.tables import read_table
 
     require_writable(out)
     if onnx is not None:
@@ -207,8 +207,8 @@ def predict_table(model: Path, cases: Path, keep: str | None, out: Path, as_json
     DIR is a folder of `adapt-table`, or of `fit-table` for the state of the grid that it was fitted
     to. If TABLE holds the outputs as well, the errors are told.
     """
-    from gridshift.study.table_model import TableModel, output_errors
-    from gridshift.study.tables import check_kind, read_table, write_predictions
+    from gridshift.exchange.table_model import TableModel, output_errors
+    from gridshift.exchange.tables import check_kind, read_table, write_predictions
 
     check_kind(out)
     require_writable_file(out)

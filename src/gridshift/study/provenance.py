@@ -6,41 +6,12 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
-import threadpoolctl
-
 from gridshift.grid.network import Network
 
 if TYPE_CHECKING:
     from gridshift.adapt.base import Base
 
 PACKAGES = ("gridshift", "numpy", "scipy", "numba", "torch", "pandapower")
-
-
-class Threads:
-    """Sets BLAS and, if it is loaded, torch to a number of threads, and back at the end."""
-
-    def __init__(self, num: int):
-        self.limits = {"blas": num, "torch": num}
-
-    def __enter__(self) -> "Threads":
-        self._blas = threadpoolctl.threadpool_limits(self.limits["blas"])
-        torch = _torch_if_loaded()
-        if torch is not None:
-            self._torch = torch.get_num_threads()
-            torch.set_num_threads(self.limits["torch"])
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        torch = _torch_if_loaded()
-        if torch is not None and hasattr(self, "_torch"):
-            torch.set_num_threads(self._torch)
-        self._blas.restore_original_limits()
-
-
-def _torch_if_loaded() -> Any:
-    import sys
-
-    return sys.modules.get("torch")
 
 
 def about_this_machine() -> dict[str, Any]:

@@ -8,8 +8,8 @@ import numpy as np
 
 from gridshift.arrays import Real
 from gridshift.grid.powerflow import RowStatus
-from gridshift.study.metrics import QUANTITIES, summarise
 from gridshift.study.risk import LOST_SUPPLY
+from gridshift.trial.metrics import QUANTITIES, summarise
 
 NAN = float("nan")
 CERTIFIED = ("predicted", "repaired", "solved", "marked", "worst_mismatch")

@@ -10,6 +10,7 @@ from gridshift.grid.network import Network
 from gridshift.grid.scenarios import Spread
 from gridshift.study.risk import Risk
 from gridshift.study.row import OutageRow
+from gridshift.threads import usable_cores
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,8 +71,7 @@ class ScreenConfig:
         """Outages studied at once."""
         if self.workers is not None:
             return self.workers
-        affinity = getattr(os, "sched_getaffinity", None)
-        return len(affinity(0)) if affinity else os.cpu_count() or 1
+        return usable_cores()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
