@@ -21,16 +21,16 @@ Done = Callable[..., None]
 """Called with the number of units done so far, and with the number of all if that is new."""
 
 
-def plain(value: Any) -> Any:
+def json_value(value: Any) -> Any:
     """The value as JSON knows it: numbers of numpy as numbers, NaN and infinities as null."""
     if isinstance(value, Mapping):
-        return {str(k): plain(v) for k, v in value.items()}
+        return {str(k): json_value(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
-        return [plain(v) for v in value]
+        return [json_value(v) for v in value]
     if isinstance(value, Path):
         return str(value)
     if hasattr(value, "tolist"):
-        return plain(value.tolist())
+        return json_value(value.tolist())
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
@@ -40,7 +40,7 @@ def emit(payload: Mapping[str, Any], render: "Callable[[Console], None]", *, as_
     """Print the result on standard output: the payload as JSON, or what `render` draws."""
     if as_json:
         ascii_only = "utf" not in (sys.stdout.encoding or "").lower()
-        shown = json.dumps(plain(payload), indent=2, allow_nan=False, ensure_ascii=ascii_only)
+        shown = json.dumps(json_value(payload), indent=2, allow_nan=False, ensure_ascii=ascii_only)
         click.echo(shown)
         return
     from rich.console import Console

@@ -7,10 +7,9 @@ from typing import Any
 
 import click
 
-from gridshift.cli.bases import Roster
 from gridshift.cli.folders import require_writable, require_writable_file
-from gridshift.cli.grids import seed_option
 from gridshift.cli.group import command
+from gridshift.cli.options import Roster, seed_option
 from gridshift.cli.output import emit, progress, table
 
 MODEL_FILES = ("estimator.json", "estimator.safetensors")

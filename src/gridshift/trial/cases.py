@@ -35,6 +35,9 @@ class Cases:
         spread: spread of the loads.
         seed: root seed of context and test.
         solver: keyword arguments of `solve`.
+
+    Raises:
+        MemoryNeededError: they don't fit into memory.
     """
 
     def __init__(
@@ -43,6 +46,8 @@ class Cases:
     ):  # fmt: skip
         self.network, self.num_context, self.num_test = network, num_context, num_test
         self.spread, self.seed, self.solver = spread, seed, solver
+        for role, number in (("context", num_context), ("test", num_test)):
+            require_rows(network, number, f"{role} scenarios")
 
     @classmethod
     def held_out(cls, context: Context, layout: Layout, share: float, *, data_s: float) -> "Cases":
@@ -70,7 +75,6 @@ class Cases:
 
         Raises:
             ScenarioError: most of the scenarios have no solution.
-            MemoryNeededError: they don't fit into memory.
         """
         with Threads(1):
             generate(self.network, nominal_loads(self.network, 2), min_rows=0, **self.solver)
@@ -113,7 +117,7 @@ class Cases:
         return Context.of(self.context)
 
     def loads(self, role: str, num_rows: int, regime: Spread) -> Injections:
-        """Scenarios of the topology's own stream for a role; raises MemoryNeededError."""
+        """Scenarios of the topology's own stream for a role."""
         return draw(
             self.network, role, num_rows, spread=self.spread, regime=regime, seed=self.seed
         )  # fmt: skip

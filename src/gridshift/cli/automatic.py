@@ -1,4 +1,4 @@
-"""Options of `adapt` and `screen` for certified rows, error bars and the choice of a method."""
+"""`--method auto`: the choice of a method, asked for, measured and shown."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -7,33 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gridshift.cli.bases import AUTO, found_surrogate
-from gridshift.cli.output import table, text
+from gridshift.cli.bases import found_surrogate
+from gridshift.cli.options import AUTO
+from gridshift.cli.output import table
 
 if TYPE_CHECKING:
     from gridshift.trial.cases import Cases
     from gridshift.trial.choice import Choice
 
-certify_option = click.option(
-    "--certify", type=float, metavar="TOL",
-    help="Correct every row whose power balance is off by more, p.u., for instance 1e-6.",
-)  # fmt: skip
-quantile_option = click.option(
-    "--quantile", type=click.FloatRange(0, 1), default=0.0, metavar="SHARE",
-    help="Correct this share of the rows, the worst ones, in any case.",
-)  # fmt: skip
-error_bars_option = click.option(
-    "--error-bars", type=click.FloatRange(0, 1, min_open=True, max_open=True), metavar="LEVEL",
-    help="Conformal error bars of the uncorrected prediction that hold at this rate, for instance "
-    "0.9; a quarter of the context sets them.",
-)  # fmt: skip
-target_option = click.option(
-    "--target-mae", type=float, metavar="ERROR",
-    help="Largest mean error over all outputs, for --method auto.",
-)  # fmt: skip
 
-
-def check_request(method: str, target_mae: float | None, certify: float | None) -> None:
+def check_target(method: str, target_mae: float | None, certify: float | None) -> None:
     """Pass if what is asked for makes sense together.
 
     Raises:
@@ -51,7 +34,7 @@ def check_request(method: str, target_mae: float | None, certify: float | None) 
             raise click.BadParameter(f"{value} is not a positive number", param_hint=name)
 
 
-def decide(
+def chosen_method(
     cases: "Cases", folder: Path | None, *, num_rows: int, target_mae: float | None,
     certify: float | None,
 ) -> "Choice":  # fmt: skip
@@ -106,38 +89,3 @@ def print_choice(console, choice: Mapping[str, Any]) -> None:
         names = ", ".join(line["name"] for line in untried)
         console.print(f"not tried: {names}; 'gridshift compare' measures them", style="dim")
     console.print()
-
-
-def print_assurance(console, found: Mapping[str, Any]) -> None:
-    """What certifying gave, and error bars."""
-    if certified := found.get("certified"):
-        total = sum(certified["counts"].values())
-        seconds = {"predicted": "check", "repaired": "repair", "solved": "solve"}
-        rows = [
-            (name, number, f"{number / total:.1%}" if total else None,
-             certified["seconds"].get(seconds.get(name, "")))
-            for name, number in certified["counts"].items()
-        ]  # fmt: skip
-        note = (
-            f"predicting took {text(certified['seconds']['predict'])} s; worst mismatch returned "
-            f"{text(certified['worst_mismatch'])} p.u., mean error "
-            f"{text(certified['mae']['overall'])}"
-        )
-        console.print()
-        console.print(table("", ("rows", ">number", ">share", ">time (s)"), rows, note=note))
-    if bars := found.get("error_bars"):
-        rows = [
-            (name, wide["interval"], f"{bars['coverage'][name]['interval']:.1%}",
-             wide["band"], f"{bars['coverage'][name]['band']:.1%}")
-            for name, wide in bars["widths"].items()
-        ]  # fmt: skip
-        columns = (
-            f"error bars at {100 * bars['level']:.6g}%",
-            ">one entry\n(±)", ">held", ">all at once\n(±)", ">held",
-        )  # fmt: skip
-        console.print()
-        note = (
-            f"of the prediction before any correction, fitted on {bars['num_context']:,} cases; "
-            f"{bars['num_calibration']:,} others set the widths"
-        )
-        console.print(table("", columns, rows, note=note))
