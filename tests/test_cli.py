@@ -25,8 +25,9 @@ import gridshift as gs
 from gridshift.cli import main
 from gridshift.cli.group import Command, Group, one_line
 from gridshift.cli.kernels import NOTICE, CompileTimes
-from gridshift.cli.output import duration, json_value, progress, text
+from gridshift.cli.output import duration, progress, text
 from gridshift.errors import GridshiftWarning
+from gridshift.study.text import json_value
 from tests.reference.matpower_equations import case_file
 
 ROOT = Path(__file__).parent.parent

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gridshift.cli.bases import found_surrogate
+from gridshift.cli.bases import found_base
 from gridshift.cli.options import AUTO
 from gridshift.cli.output import table
 
@@ -42,11 +42,14 @@ def chosen_method(
 
     Methods start from the surrogate in the folder, or from the one of the cases' spread and seed.
     """
-    from gridshift.adapt.methods import Context
+    from gridshift.adapt.methods import METHODS, Context
     from gridshift.trial.choice import check_num_context, choose
 
     check_num_context(cases.num_context)
-    surrogate = found_surrogate(cases.network, folder, spread=cases.spread, seed=cases.seed)
+    surrogate, _ = found_base(
+        METHODS["frozen"], cases.network, folder, num_context=cases.num_context,
+        spread=cases.spread, seed=cases.seed,
+    )  # fmt: skip
     return choose(
         surrogate, Context.of(cases.context), num_rows=num_rows, target_mae=target_mae, tol=certify,
         context_s=cases.data_s,

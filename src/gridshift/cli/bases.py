@@ -11,7 +11,6 @@ from gridshift.cli.output import Done, progress
 if TYPE_CHECKING:
     from gridshift.adapt.base import Base
     from gridshift.adapt.methods import Method
-    from gridshift.adapt.surrogate import Surrogate
     from gridshift.grid.contingency import Assessment
     from gridshift.grid.network import Network
 
@@ -38,16 +37,6 @@ def usable(network: "Network", outage: str) -> "Assessment":
     if not found.usable:
         raise NotConvergedError(f"{network.name}: {found.reason}")
     return found
-
-
-def found_surrogate(
-    network: "Network", folder: Path | None, *, spread: float, seed: int
-) -> "Surrogate":
-    """The surrogate in the folder, or the one of this spread and seed."""
-    from gridshift.trial.base import surrogate_for
-
-    with _training() as watch:
-        return surrogate_for(network, spread=spread, seed=seed, folder=folder, progress=watch)
 
 
 def found_base(

@@ -148,6 +148,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def check_kind(path: Path) -> str:
+    """'parquet' or 'CSV', as the name of the file ends; raises TableError if neither."""
     name = path.name.lower()
     if name.endswith(PARQUET):
         return "parquet"

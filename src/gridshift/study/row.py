@@ -169,6 +169,7 @@ class Clock:
         return _Span(self._seconds, column)
 
     def columns(self) -> dict[str, float]:
+        """Seconds by column, with `wall_s` since the clock was made."""
         columns = {f"{name}_s": seconds for name, seconds in self._seconds.items()}
         return columns | {"wall_s": time.perf_counter() - self._began}
 

@@ -54,6 +54,7 @@ class Comparison:
 
     @property
     def exact(self) -> ComparisonRow:
+        """Solving every row."""
         return self.rows[0]
 
     def break_even_rows(self, row: ComparisonRow, *, training: bool = False) -> float:
