@@ -29,8 +29,8 @@ from gridshift.grid.layout import Layout
 from gridshift.grid.powerflow import solve
 from gridshift.grid.readers import read_grid
 from gridshift.grid.readers.pandapower_source import builtin_net, quiet_pandapower
-from gridshift.study.measure import draw
 from gridshift.study.provenance import about_this_run
+from gridshift.trial.cases import draw
 
 RESULTS = Path(__file__).parent / "results" / "certify.json"
 PAGE = Path(__file__).parent.parent / "docs" / "certificates.md"

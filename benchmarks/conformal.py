@@ -23,7 +23,7 @@ from gridshift.grid.contingency import cut_off_buses, enumerate_outages, outage_
 from gridshift.grid.readers import read_grid
 from gridshift.grid.scenarios import sample_loads, stream
 from gridshift.learn.conformal import calibrate, distance
-from gridshift.study.measure import draw
+from gridshift.trial.cases import draw
 
 RESULTS = Path(__file__).parent / "results" / "conformal.parquet"
 PAGE = Path(__file__).parent.parent / "docs" / "certificates.md"

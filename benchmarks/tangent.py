@@ -30,7 +30,7 @@ from gridshift.grid.network import Network
 from gridshift.grid.prepared import prepare_all
 from gridshift.grid.readers import read_grid
 from gridshift.storage import replacing
-from gridshift.study.measure import draw
+from gridshift.trial.cases import draw
 
 RESULTS = Path(__file__).parent / "results" / "tangent.parquet"
 HEADLINE = {

@@ -25,8 +25,9 @@ import gridshift as gs
 from gridshift.cli import main
 from gridshift.cli.group import Command, Group, one_line
 from gridshift.cli.kernels import NOTICE, CompileTimes
-from gridshift.cli.output import duration, plain, progress, text
+from gridshift.cli.output import duration, progress, text
 from gridshift.errors import GridshiftWarning
+from gridshift.study.text import json_value
 from tests.reference.matpower_equations import case_file
 
 ROOT = Path(__file__).parent.parent
@@ -204,7 +205,7 @@ def test_error_bars_say_what_they_belong_to(folder, monkeypatch):
     assert "fitted on 30 cases; 10 others set the widths" in shown
     result = gridshift(*args, "--method", "newton")
     assert "--error-bars is ignored" in result.stderr
-    assert "--quantile" not in result.stderr
+    assert "--correct-share" not in result.stderr
 
 
 def test_outages_of_a_screening_have_the_documented_columns(tmp_path):
@@ -363,7 +364,10 @@ def test_ctrl_c_is_one_line_and_leaves_nothing_half_written(tmp_path):
 
 
 def test_json_has_no_nan():
-    assert plain({"a": [float("nan"), 1.5], "b": float("inf")}) == {"a": [None, 1.5], "b": None}
+    assert json_value({"a": [float("nan"), 1.5], "b": float("inf")}) == {
+        "a": [None, 1.5],
+        "b": None,
+    }
 
 
 @pytest.mark.parametrize(

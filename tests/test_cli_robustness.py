@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 
 import gridshift as gs
 from gridshift.cli import main
-from gridshift.cli.choosing import tell_trainings
+from gridshift.cli.forecast import tell_trainings
 from gridshift.cli.group import Command
 from gridshift.cli.output import drawn_spread
 from gridshift.grid.equations import require_reachable, round_off
@@ -96,7 +96,7 @@ def test_a_network_that_does_not_fit_is_refused(tmp_path):
 def test_blocks_of_rows_do_not_change_what_solve_says(monkeypatch):
     args = ("solve", "case14", "--scenarios", "5000", "--spread", "6", "--json")
     whole = json.loads(gridshift(*args).stdout)
-    monkeypatch.setattr("gridshift.cli.grids.BLOCK_BYTES", 1)
+    monkeypatch.setattr("gridshift.cli.solve.BLOCK_BYTES", 1)
     monkeypatch.setattr("gridshift.grid.scenarios.KEPT_BYTES", 0)
     blocks = json.loads(gridshift(*args).stdout)
     assert 0 < whole["status"]["solved"] < 5000

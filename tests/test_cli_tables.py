@@ -13,8 +13,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gridshift.cli import main
+from gridshift.exchange.tables import read_table
 from gridshift.learn.onnx_graph import onnx_predict
-from gridshift.study.tables import read_table
 from tests.tables import solved_cases, write, write_tables
 
 COLUMNS = ("--inputs", "p_*,q_0", "--outputs", "v_*")

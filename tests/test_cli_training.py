@@ -8,12 +8,12 @@ from click.testing import CliRunner, Result
 
 import gridshift as gs
 from gridshift.adapt.base import Base
-from gridshift.adapt.choice import choose
 from gridshift.adapt.datasets import generate
 from gridshift.adapt.methods import METHODS, Context
 from gridshift.adapt.surrogate_config import PAPER_SURROGATE, SurrogateConfig
 from gridshift.cli import main
 from gridshift.grid.scenarios import sample_loads
+from gridshift.trial.choice import choose
 
 FREE = ("tangent", "tangent2", "ridge")
 """Methods that start from nothing that was trained and take no gradient steps."""

@@ -150,7 +150,7 @@ def small_disk(tmp_path):
 
 
 def _table(path):
-    from gridshift.study.tables import write_table
+    from gridshift.exchange.tables import write_table
 
     write_table({"a": np.random.default_rng(0).random(60_000)}, path)
 

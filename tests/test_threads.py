@@ -13,15 +13,19 @@ def of_blas():
     return {p["num_threads"] for p in threadpoolctl.threadpool_info() if p["user_api"] == "blas"}
 
 
+def fail_with_one_thread():
+    assert of_blas() == {1}
+    assert torch.get_num_threads() == 1
+    raise ZeroDivisionError
+
+
 def test_blas_and_torch_have_one_thread_inside_and_what_they_had_after_an_error():
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
         blas = of_blas()
         with pytest.raises(ZeroDivisionError), Threads(1):
-            assert of_blas() == {1}
-            assert torch.get_num_threads() == 1
-            raise ZeroDivisionError
+            fail_with_one_thread()
         assert of_blas() == blas
         assert torch.get_num_threads() == 2
     finally:

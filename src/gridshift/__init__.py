@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from gridshift.grid.readers import read_grid
     from gridshift.grid.scenarios import Injections, nominal_loads, sample_loads, stream
     from gridshift.learn.estimator import ICWRegressor
-    from gridshift.study.measure import Measurement, measure_adaptation
-    from gridshift.study.metrics import mean_absolute_errors
     from gridshift.study.screening import ScreenConfig, Screening
     from gridshift.study.sweep import screen
+    from gridshift.trial.metrics import mean_absolute_errors
+    from gridshift.trial.trial import Measurement, measure_adaptation
 
 _HOMES = {
     "cached_surrogate": "gridshift.adapt.cache",
@@ -64,9 +64,9 @@ _HOMES = {
     "sample_loads": "gridshift.grid.scenarios",
     "stream": "gridshift.grid.scenarios",
     "ICWRegressor": "gridshift.learn.estimator",
-    "Measurement": "gridshift.study.measure",
-    "measure_adaptation": "gridshift.study.measure",
-    "mean_absolute_errors": "gridshift.study.metrics",
+    "Measurement": "gridshift.trial.trial",
+    "measure_adaptation": "gridshift.trial.trial",
+    "mean_absolute_errors": "gridshift.trial.metrics",
     "ScreenConfig": "gridshift.study.screening",
     "Screening": "gridshift.study.screening",
     "screen": "gridshift.study.sweep",

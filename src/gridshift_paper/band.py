@@ -12,7 +12,7 @@ from gridshift.adapt.baselines.fine_tune import Target
 from gridshift.adapt.context import Context
 from gridshift.adapt.methods import METHODS
 from gridshift.errors import GridshiftError
-from gridshift.study.figures import BLUE, GREY
+from gridshift.pictures import BLUE, GREY
 from gridshift_paper import rules
 from gridshift_paper.artefacts import Artefact, Table
 from gridshift_paper.claims import Claim, Frame, Note, Numbers, Rows

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogFormatterSciNotation
 
 from gridshift.errors import GridshiftError
-from gridshift.study.figures import BLUE, GREEN, GREY, RED
+from gridshift.pictures import BLUE, GREEN, GREY, RED
 from gridshift_paper import rules
 from gridshift_paper.artefacts import Artefact, Table, mean_and_spread
 from gridshift_paper.claims import Claim, Frame, Note, Numbers, Rows

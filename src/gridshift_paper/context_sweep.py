@@ -9,7 +9,7 @@ from gridshift.adapt.context import Context
 from gridshift.adapt.methods import METHODS
 from gridshift.adapt.surrogate import Surrogate
 from gridshift.errors import RankDeficientWarning
-from gridshift.study.metrics import mean_absolute_errors
+from gridshift.trial.metrics import mean_absolute_errors
 from gridshift_paper import rules
 from gridshift_paper.artefacts import Artefact, Table, mean_and_spread
 from gridshift_paper.claims import Claim, Frame, Note, Numbers, Rows

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from gridshift.study.figures import BLUE, GREEN, GREY, ORANGE, RED
+from gridshift.pictures import BLUE, GREEN, GREY, ORANGE, RED
 from gridshift_paper import rules
 from gridshift_paper.artefacts import Artefact, Table, mean_and_spread
 from gridshift_paper.claims import Claim, Note, Numbers, Rows

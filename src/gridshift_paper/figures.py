@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from gridshift.study.figures import BLUE, GREY, ORANGE, STYLE
+from gridshift.pictures import BLUE, GREY, ORANGE, STYLE
 from gridshift_paper.claims import Frame, Undecided
 
 COLOURS = {"frozen": GREY, "icw": ORANGE, "icw-paired": BLUE}

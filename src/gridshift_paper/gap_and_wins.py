@@ -12,7 +12,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from gridshift.study.figures import BLUE, GREY, RED
+from gridshift.pictures import BLUE, GREY, RED
 from gridshift_paper import rules
 from gridshift_paper.artefacts import Artefact, Table
 from gridshift_paper.claims import Claim, Frame, Note, Numbers, Rows

@@ -19,7 +19,7 @@ from gridshift.adapt.baselines.fine_tune import (
 from gridshift.adapt.context import Context, Predictor
 from gridshift.adapt.datasets import Dataset
 from gridshift.adapt.methods import METHODS
-from gridshift.study.metrics import mean_absolute_errors
+from gridshift.trial.metrics import mean_absolute_errors
 from gridshift_paper.claims import Rows
 from gridshift_paper.deployment import TIMES, seconds_of
 from gridshift_paper.protocol import (

@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 
 from gridshift.arrays import Real
 from gridshift.learn.backbones.mlp import MlpConfig
-from gridshift.study.figures import BLUE, GREEN, GREY, ORANGE
-from gridshift.study.metrics import mean_absolute_errors
+from gridshift.pictures import BLUE, GREEN, GREY, ORANGE
+from gridshift.trial.metrics import mean_absolute_errors
 from gridshift_paper import rules
 from gridshift_paper.artefacts import Artefact, Table, mean_and_spread
 from gridshift_paper.claims import Claim, Frame, Note, Numbers, Rows, Undecided

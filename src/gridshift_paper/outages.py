@@ -22,7 +22,7 @@ from gridshift.grid.contingency import assess, cut_off_buses, enumerate_outages,
 from gridshift.grid.equations import specified_mismatch
 from gridshift.learn.diagnostics import mmd
 from gridshift.learn.whitening import fit_transform
-from gridshift.study.metrics import mismatch_summary
+from gridshift.trial.metrics import mismatch_summary
 from gridshift_paper.claims import Frame, Rows
 from gridshift_paper.protocol import (
     GRIDS,

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from gridshift.study.figures import BLUE, GREY, ORANGE
+from gridshift.pictures import BLUE, GREY, ORANGE
 from gridshift_paper import rules
 from gridshift_paper.artefacts import Artefact, Table, mean_and_spread
 from gridshift_paper.claims import Claim, Frame, Note, Numbers, Rows

@@ -24,7 +24,7 @@ from gridshift.grid.scenarios import sample_loads, stream
 from gridshift.learn.backbones import BACKBONES
 from gridshift.learn.training import Progress
 from gridshift.learn.whitening import Transform
-from gridshift.study.metrics import mean_absolute_errors
+from gridshift.trial.metrics import mean_absolute_errors
 
 SPREAD, WIDE_SPREAD = 0.2, 0.5
 """Spread of the loads, and the harder one of two of the paper's experiments."""

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import jinja2
 import matplotlib as mpl
 
+from gridshift.pictures import STYLE, as_svg
 from gridshift.storage import replacing, write_text
-from gridshift.study.figures import STYLE, as_svg
 from gridshift_paper.artefacts import Artefact, Table, cell
 from gridshift_paper.claims import Judged, Undecided, Verdict
 from gridshift_paper.records import Book

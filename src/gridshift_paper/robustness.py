@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from gridshift.study.figures import ORANGE
+from gridshift.pictures import ORANGE
 from gridshift.study.text import real
 from gridshift_paper import rules
 from gridshift_paper.artefacts import Artefact, Table, mean_and_spread

@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullFormatter
 
-from gridshift.study.figures import BLUE, GREEN, GREY, ORANGE, RED
+from gridshift.pictures import BLUE, GREEN, GREY, ORANGE, RED
 from gridshift.study.text import real
 from gridshift_paper import rules
 from gridshift_paper.artefacts import Artefact, Table, mean_and_spread

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from gridshift.learn.diagnostics import log_euclidean_distance, spectrum_deviation
 from gridshift.learn.moments import EPS, Moments
-from gridshift.study.figures import GREY, RED
+from gridshift.pictures import GREY, RED
 from gridshift_paper import rules
 from gridshift_paper.artefacts import Artefact, Table
 from gridshift_paper.claims import Claim, Frame, Note, Numbers, Rows, Undecided

@@ -6,9 +6,9 @@ from functools import partial
 
 from gridshift.adapt.context import Context
 from gridshift.adapt.methods import METHODS
-from gridshift.study.ledger import training_seconds
-from gridshift.study.measure import measure_adaptation
-from gridshift.study.metrics import mean_absolute_errors
+from gridshift.trial.cost import training_seconds
+from gridshift.trial.metrics import mean_absolute_errors
+from gridshift.trial.trial import measure_adaptation
 from gridshift_paper import rules
 from gridshift_paper.artefacts import Artefact, Table, mean_and_spread
 from gridshift_paper.claims import Claim, Frame, Numbers, Rows

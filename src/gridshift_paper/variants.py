@@ -16,7 +16,7 @@ from gridshift.adapt.surrogate import Surrogate, fit_output_transform
 from gridshift.learn.moments import EPS
 from gridshift.learn.third_moment import SkewCorrected
 from gridshift.learn.whitening import fit_zca
-from gridshift.study.metrics import mean_absolute_errors, mismatch_summary
+from gridshift.trial.metrics import mean_absolute_errors, mismatch_summary
 from gridshift_paper.protocol import (
     GRIDS,
     Scale,

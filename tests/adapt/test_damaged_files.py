@@ -19,10 +19,10 @@ from safetensors.torch import save as bytes_of
 
 from gridshift.adapt.surrogate import Surrogate, train
 from gridshift.errors import StorageError, SurrogateMismatchError
+from gridshift.exchange.table_model import TableModel, fit_table
 from gridshift.learn.backbones.pfgnn import PfgnnConfig
 from gridshift.learn.backbones.transformer import TransformerConfig
 from gridshift.learn.estimator import ICWRegressor
-from gridshift.study.table_model import TableModel, fit_table
 from tests.adapt.conftest import quick_config
 from tests.tables import solved_cases
 

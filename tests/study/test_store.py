@@ -8,7 +8,8 @@ import pytest
 
 from gridshift.errors import StorageError
 from gridshift.study import store as store_module
-from gridshift.study.store import Store, finite_json, task_key
+from gridshift.study.store import Store, task_key
+from gridshift.study.text import json_value
 
 TASK = {"outage": "line:9", "spread": 0.2, "limits": {"v_min": 0.94, "v_max": None}}
 ROW = {"outage": "line:9", "severity": 1.5, "cut_off": [], "loading": [0.1, float("nan")]}
@@ -88,7 +89,7 @@ def test_the_summary_is_strict_json_and_the_table_has_all_rows(tmp_path):
 
 
 def test_numbers_without_a_json_word_become_none():
-    assert finite_json({"a": (1.0, float("nan")), "b": {"c": float("-inf")}}) == {
+    assert json_value({"a": (1.0, float("nan")), "b": {"c": float("-inf")}}) == {
         "a": [1.0, None],
         "b": {"c": None},
     }

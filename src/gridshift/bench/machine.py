@@ -2,8 +2,6 @@
 
 import os
 import platform
-from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +10,7 @@ from llvmlite import binding as llvm
 from gridshift.bench.clock import fastest, pinned
 from gridshift.grid.kernels.lanes import Lanes, fill, load, muladd, store, vector_bits, width
 from gridshift.grid.kernels.steps import compiled
+from gridshift.machine import processor, versions
 from gridshift.threads import usable_cores
 
 # pyright: basic, reportCallIssue=false, reportArgumentType=false
@@ -21,12 +20,13 @@ PACKAGES = ("gridshift", "numba", "numpy", "lightsim2grid", "pandapower", "power
 
 def describe() -> dict[str, Any]:
     """Processor, instruction set that kernels are compiled for, cores and versions."""
+    kind = os.environ.get("NUMBA_CPU_NAME") or llvm.get_host_cpu_name()
     return {
-        "processor": processor(),
+        "processor": f"{processor()} ({kind})",
         "instruction_set": instruction_set(),
         "cores": usable_cores(),
         "python": platform.python_version(),
-        "versions": {name: found for name in PACKAGES if (found := _version(name))},
+        "versions": versions(PACKAGES),
     }
 
 
@@ -37,29 +37,9 @@ def measure() -> dict[str, Any]:
         return {**describe(), "peak_fma_per_ns": peak, "read_gb_per_s": read_gb_per_s()}
 
 
-def processor() -> str:
-    """The processor's own name, and what the compiler calls its kind."""
-    name = platform.processor() or platform.machine()
-    try:
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-            if line.startswith("model name"):
-                name = line.partition(":")[2].strip()
-                break
-    except OSError:
-        pass
-    return f"{name} ({os.environ.get('NUMBA_CPU_NAME') or llvm.get_host_cpu_name()})"
-
-
 def instruction_set() -> str:
     """The vector instructions that the kernels are compiled for."""
     return {512: "AVX-512", 256: "AVX2"}.get(vector_bits(), "vectors of 128 bits")
-
-
-def _version(name: str) -> str | None:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
 
 
 @compiled

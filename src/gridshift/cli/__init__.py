@@ -3,13 +3,15 @@
 import click
 
 from gridshift.cli import (
+    adapt,
     bench,
-    choosing,
+    cases,
+    compare,
     doctor,
     export,
-    grids,
     paper,
     screening,
+    solve,
     surrogates,
     tables,
 )
@@ -28,18 +30,18 @@ def main() -> None:
 
 
 for _command in (
-    grids.cases,
-    grids.solve,
+    cases.cases,
+    solve.solve,
     surrogates.train,
-    surrogates.adapt,
+    adapt.adapt,
     export.export,
     screening.screen,
     surrogates.methods,
     tables.fit_table,
     tables.adapt_table,
     tables.predict_table,
-    choosing.compare,
-    choosing.pareto,
+    compare.compare,
+    compare.pareto,
     paper.paper,
     bench.bench,
     doctor.doctor,

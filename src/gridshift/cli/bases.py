@@ -1,69 +1,42 @@
-"""What a command starts from: names of rosters, and bases, trained if they aren't there yet."""
+"""What a command starts from: a topology, and a base, trained if it isn't there yet."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
+from gridshift.cli.kernels import watch_compiler
 from gridshift.cli.output import Done, progress
-from gridshift.errors import GridshiftError
 
 if TYPE_CHECKING:
     from gridshift.adapt.base import Base
     from gridshift.adapt.methods import Method
-    from gridshift.adapt.surrogate import Surrogate
+    from gridshift.grid.contingency import Assessment
     from gridshift.grid.network import Network
 
-AUTO = "auto"
-"""Name of the method that measures all others and takes the cheapest."""
 
+def usable(network: "Network", outage: str) -> "Assessment":
+    """The assessment of an outage that can be studied; an empty text is the intact grid.
 
-class Roster(click.ParamType):
-    """A name in one of the library's rosters, which is loaded only when a value is given."""
+    Raises:
+        OutageError: the text is not an outage of this grid.
+        IslandingError: it cuts buses off.
+        NotConvergedError: it leaves no nominal solution.
+    """
+    from gridshift.errors import IslandingError, NotConvergedError
+    from gridshift.grid.contingency import assess, parse_outage
 
-    name = "name"
-
-    def __init__(
-        self, module: str, attribute: str, *also: str, never: Mapping[str, str] | None = None
-    ):
-        """`also`: more names; `never`: names of other commands, and why not here."""
-        self.module, self.attribute, self.also = module, attribute, also
-        self.never = never or {}
-
-    def convert(self, value, param, ctx) -> str:
-        if why := self.never.get(value):
-            raise GridshiftError(why)
-        if value in self.also:
-            return value
-        names = [*dict.fromkeys((*getattr(import_module(self.module), self.attribute), *self.also))]
-        if value not in names:
-            self.fail(f"no {value!r}; choose from {', '.join(names)}", param, ctx)
-        return value
-
-
-method_option = click.option(
-    "--method", type=Roster("gridshift.adapt.methods", "METHODS", "newton", AUTO), default="icw",
-    show_default=True,
-    help="How to adapt (`gridshift methods`); newton solves all exactly, auto measures and "
-    "takes the cheapest.",
-)  # fmt: skip
-surrogate_option = click.option(
-    "--surrogate", type=click.Path(path_type=Path), metavar="DIR",
-    help="Use this surrogate instead of training or re-using one.",
-)  # fmt: skip
-
-
-def found_surrogate(
-    network: "Network", folder: Path | None, *, spread: float, seed: int
-) -> "Surrogate":
-    """The surrogate in the folder, or the one of this spread and seed."""
-    from gridshift.study.base import surrogate_for
-
-    with _training() as watch:
-        return surrogate_for(network, spread=spread, seed=seed, folder=folder, progress=watch)
+    watch_compiler()
+    found = assess(network, parse_outage(network, outage) if outage else ())
+    if found.cut_off:
+        rest = "" if found.mw_cut_off > 0 else "; 'gridshift screen' solves what is left without it"
+        raise IslandingError(
+            f"outage {found.reason}{rest}; list the outages that keep the grid connected with "
+            f"'gridshift cases {network.name} --outages'"
+        )
+    if not found.usable:
+        raise NotConvergedError(f"{network.name}: {found.reason}")
+    return found
 
 
 def found_base(
@@ -72,9 +45,9 @@ def found_base(
 ) -> "tuple[Base, str | None]":  # fmt: skip
     """What a method starts from for this topology, and where it came from; None: from nowhere.
 
-    Raises as `study.base.base_for`, before anything is trained.
+    Raises as `trial.base.base_for`, before anything is trained.
     """
-    from gridshift.study.base import base_for
+    from gridshift.trial.base import base_for
 
     with _training(f" for {method.name}") as watch:
         base = base_for(

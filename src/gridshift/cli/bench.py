@@ -2,14 +2,14 @@
 
 import click
 
-from gridshift.cli.grids import grid_argument, seed_option, spread_option
 from gridshift.cli.group import command
+from gridshift.cli.options import GRID_KEY, grid_argument, seed_option, spread_option
 from gridshift.cli.output import emit, table
 
 
 @command(
-    keys={
-        "grid": "name of the grid",
+    keys=GRID_KEY
+    | {
         "num_buses": "buses",
         "num_rows": "scenarios",
         "spread": "half width of the load factors",

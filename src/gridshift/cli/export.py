@@ -4,16 +4,18 @@ from pathlib import Path
 
 import click
 
-from gridshift.cli.bases import Roster, found_base, surrogate_option
+from gridshift.cli.bases import found_base, usable
 from gridshift.cli.folders import require_writable_file
-from gridshift.cli.grids import (
-    drawn_spread_option,
-    grid_argument,
-    outage_option,
-    seed_option,
-    usable,
-)
 from gridshift.cli.group import command
+from gridshift.cli.options import (
+    ADAPTATION_KEYS,
+    context_option,
+    drawn_options,
+    grid_argument,
+    method_option,
+    outage_option,
+    surrogate_option,
+)
 from gridshift.cli.output import emit, table
 
 NO_FILE = {
@@ -27,12 +29,8 @@ NO_FILE = {
 
 @command(
     writes={"out": ()},
-    keys={
-        "grid": "name of the grid",
-        "outage": "elements out of service",
-        "method": "how it was adapted",
-        "num_context": "solved cases that the method was given",
-        "num_solves": "solves that this took, failed ones included",
+    keys=ADAPTATION_KEYS
+    | {
         "num_inputs": "columns of the input `x`",
         "num_outputs": "columns of the output `y`",
         "onnx": "the file",
@@ -49,15 +47,9 @@ NO_FILE = {
 )
 @grid_argument
 @outage_option
-@click.option(
-    "--method", type=Roster("gridshift.adapt.methods", "METHODS", never=NO_FILE), default="icw",
-    show_default=True, help="How to adapt (`gridshift methods`).",
-)  # fmt: skip
-@click.option(
-    "--context", default=400, show_default=True, help="Scenarios solved to learn the topology."
-)
-@drawn_spread_option
-@seed_option
+@method_option(never=NO_FILE)
+@context_option()
+@drawn_options
 @surrogate_option
 @click.option(
     "--out", required=True, type=click.Path(path_type=Path), metavar="FILE",
@@ -75,9 +67,9 @@ def export(
     """
     from gridshift.adapt.datasets import require_rows
     from gridshift.adapt.methods import METHODS
+    from gridshift.exchange.export import export_adapted
     from gridshift.grid.readers import read_grid
     from gridshift.learn.onnx_graph import require_onnx
-    from gridshift.study.export import export_adapted
 
     require_onnx()
     require_writable_file(out)
@@ -90,8 +82,8 @@ def export(
         chosen, found.network, surrogate, num_context=context, spread=spread, seed=seed
     )
     done = export_adapted(
-        base, found.network, chosen, out,
-        num_context=context, spread=spread, seed=seed,
+        base, chosen, out,
+        network=found.network, num_context=context, spread=spread, seed=seed,
     )  # fmt: skip
     model = done.model
     payload = {

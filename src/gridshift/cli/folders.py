@@ -62,8 +62,8 @@ def require_separate(values: Mapping[str, Any], writes: Mapping[str, Sequence[st
         for other, path in given.items():
             if other == name:
                 continue
-            taken = written[other] if other in written else _files(path)
-            if clash := next((file for file in files if _among(file, taken)), None):
+            others = written[other] if other in written else _files(path)
+            if clash := next((file for file in files if _among(file, others)), None):
                 verb = "write" if other in written else "read"
                 raise StorageError(
                     f"--{name} would overwrite {clash}, which the same command is to {verb} "

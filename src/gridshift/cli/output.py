@@ -1,18 +1,16 @@
 """How a result reaches a person (tables of 80 columns) or a program (one JSON object)."""
 
 import json
-import math
 import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from gridshift.study.text import real
+from gridshift.study.text import json_value, real
 
 if TYPE_CHECKING:
     from rich.console import Console, Group
@@ -21,26 +19,11 @@ Done = Callable[..., None]
 """Called with the number of units done so far, and with the number of all if that is new."""
 
 
-def plain(value: Any) -> Any:
-    """The value as JSON knows it: numbers of numpy as numbers, NaN and infinities as null."""
-    if isinstance(value, Mapping):
-        return {str(k): plain(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(v) for v in value]
-    if isinstance(value, Path):
-        return str(value)
-    if hasattr(value, "tolist"):
-        return plain(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
-
-
 def emit(payload: Mapping[str, Any], render: "Callable[[Console], None]", *, as_json: bool) -> None:
     """Print the result on standard output: the payload as JSON, or what `render` draws."""
     if as_json:
         ascii_only = "utf" not in (sys.stdout.encoding or "").lower()
-        shown = json.dumps(plain(payload), indent=2, allow_nan=False, ensure_ascii=ascii_only)
+        shown = json.dumps(json_value(payload), indent=2, allow_nan=False, ensure_ascii=ascii_only)
         click.echo(shown)
         return
     from rich.console import Console

@@ -6,19 +6,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gridshift.cli.assuring import (
-    certify_option,
-    check_request,
-    choice_json,
-    decide,
-    print_choice,
-    quantile_option,
+from gridshift.cli.automatic import check_target, choice_json, chosen_method, print_choice
+from gridshift.cli.bases import found_base, usable
+from gridshift.cli.folders import require_writable
+from gridshift.cli.group import command
+from gridshift.cli.options import (
+    AUTO,
+    GRID_KEY,
+    certify_options,
+    context_option,
+    drawn_options,
+    grid_argument,
+    method_option,
+    surrogate_option,
     target_option,
 )
-from gridshift.cli.bases import AUTO, Roster, found_base, surrogate_option
-from gridshift.cli.folders import require_writable
-from gridshift.cli.grids import drawn_spread_option, grid_argument, seed_option, usable
-from gridshift.cli.group import command
 from gridshift.cli.output import drawn_spread, emit, progress, table, text
 
 if TYPE_CHECKING:
@@ -59,7 +61,7 @@ COLUMNS = {
     "mismatch": "power balance of the hold-out's predictions, as in adapt",
     "holdout_excess": "`excess` of the hold-out's exact solutions",
     "holdout_excess_predicted": "the same from the predictions of these rows",
-    "certified": "with --certify or --quantile: scenarios `predicted`, `repaired`, `solved`, "
+    "certified": "with --certify or --correct-share: scenarios `predicted`, `repaired`, `solved`, "
     "`marked`; `worst_mismatch` of those counted, p.u.",
     "cost": "s: `data_s` (context), `holdout_s`, `fit_s`, `predict_s`, `certify_s`, `risk_s`, "
     "`wall_s`",
@@ -75,8 +77,8 @@ COLUMNS = {
 
 @command(
     writes={"out": ("screening.parquet", "summary.json", "report.html")},
-    keys={
-        "grid": "name of the grid",
+    keys=GRID_KEY
+    | {
         "num_outages": "outages in the ranking",
         "method": "how the surrogate was adapted to each",
         "surrogate": "where it came from: `trained` now, `reused` from the cache, `given` by "
@@ -107,8 +109,8 @@ COLUMNS = {
         "--spread 0.3 --seed 1 --v-min 0.94 --v-max 1.06 --rating 100 --workers 1 --top 5 "
         "--out screened14-newton",
         "gridshift screen case14 --method newton --scenarios 50 --out screened14-newton --json",
-        "gridshift screen case14 --method auto --target-mae 1e-3 --certify 1e-6 --quantile 0.01 "
-        "--scenarios 200 --context 50 --surrogate base14 --out certified14",
+        "gridshift screen case14 --method auto --target-mae 1e-3 --certify 1e-6 "
+        "--correct-share 0.01 --scenarios 200 --context 50 --surrogate base14 --out certified14",
     ],
 )
 @grid_argument
@@ -117,20 +119,15 @@ COLUMNS = {
     help="lines, trafos, all, n-2 (pairs of lines), or a file with one outage a line.",
 )  # fmt: skip
 @click.option("--scenarios", default=1000, show_default=True, help="Load scenarios per outage.")
-@click.option(
-    "--method", type=Roster("gridshift.adapt.methods", "METHODS", "newton", AUTO), default="icw",
-    show_default=True,
-    help="How to adapt (`gridshift methods`); newton solves all exactly, auto measures on the "
-    "first outage and takes the cheapest.",
+@method_option(
+    "newton", AUTO,
+    more="; newton solves all exactly, auto measures on the first outage and takes the cheapest",
 )  # fmt: skip
-@click.option(
-    "--context", default=400, show_default=True, help="Scenarios solved to learn each topology."
-)
+@context_option("each topology")
 @click.option(
     "--holdout", default=100, show_default=True, help="Scenarios solved to check each topology."
 )
-@drawn_spread_option
-@seed_option
+@drawn_options
 @click.option("--v-min", type=float, help="Lower voltage limit of every bus, p.u.")
 @click.option("--v-max", type=float, help="Upper voltage limit of every bus, p.u.")
 @click.option("--rating", type=float, help="Rating where the grid gives none, MVA at 1 p.u.")
@@ -145,8 +142,7 @@ COLUMNS = {
     help="Outages to show; the files have all.",
 )
 @surrogate_option
-@certify_option
-@quantile_option
+@certify_options
 @target_option
 @click.option(
     "--out", type=click.Path(path_type=Path), metavar="DIR",
@@ -155,8 +151,8 @@ COLUMNS = {
 def screen(
     grid: str, contingencies: str, scenarios: int, method: str, context: int, holdout: int,
     spread: float, seed: int, v_min: float | None, v_max: float | None, rating: float | None,
-    workers: int | None, top: int, surrogate: Path | None, certify: float | None, quantile: float,
-    target_mae: float | None, out: Path | None, as_json: bool,
+    workers: int | None, top: int, surrogate: Path | None, certify: float | None,
+    correct_share: float, target_mae: float | None, out: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Rank the outages of a grid by what they do under load uncertainty.
 
@@ -172,9 +168,9 @@ def screen(
     config = ScreenConfig(
         grid=grid, contingencies=contingencies, method=method, num_scenarios=scenarios,
         num_context=context, num_holdout=holdout, spread=spread, seed=seed, v_min=v_min,
-        v_max=v_max, rating_mva=rating, workers=workers, certify=certify, quantile=quantile,
+        v_max=v_max, rating_mva=rating, workers=workers, certify=certify, quantile=correct_share,
     )  # fmt: skip
-    check_request(method, target_mae, certify)
+    check_target(method, target_mae, certify)
     network = usable(read_grid(grid), "").network
     folder = Path("results") / network.name if out is None else out
     require_writable(folder)
@@ -200,14 +196,18 @@ def _choice(
     """The method for the study: the cheapest on the first outage that can be studied."""
     from gridshift.errors import OutageError
     from gridshift.grid.contingency import assess, select_outages
+    from gridshift.trial.cases import Cases
 
     outages = select_outages(network, config.contingencies)
     found = next((f for f in (assess(network, o) for o in outages) if f.usable), None)
     if found is None:
         raise OutageError(f"none of {len(outages)} outages of {network.name} can be studied")
-    choice = decide(
-        found.network, surrogate, num_context=config.num_context, num_rows=config.num_scenarios,
-        spread=config.spread, seed=config.seed, target_mae=target_mae, certify=config.certify,
+    cases = Cases(
+        found.network, num_context=config.num_context, spread=config.spread, seed=config.seed
+    )
+    choice = chosen_method(
+        cases, surrogate, num_rows=config.num_scenarios, target_mae=target_mae,
+        certify=config.certify,
     )  # fmt: skip
     return choice_json(choice)
 
@@ -220,9 +220,9 @@ def _screened(
     What the user got wrong is told before anything is trained.
     """
     from gridshift.grid.contingency import select_outages
-    from gridshift.study.outage import EXACT
     from gridshift.study.risk import with_limits
     from gridshift.study.sweep import screen as study
+    from gridshift.trial.exact import EXACT
 
     with_limits(network, v_min=config.v_min, v_max=config.v_max, rating_mva=config.rating_mva)
     num_outages = len(select_outages(network, config.contingencies))

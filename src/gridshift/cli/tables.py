@@ -7,10 +7,9 @@ from typing import Any
 
 import click
 
-from gridshift.cli.bases import Roster
 from gridshift.cli.folders import require_writable, require_writable_file
-from gridshift.cli.grids import seed_option
 from gridshift.cli.group import command
+from gridshift.cli.options import Roster, seed_option
 from gridshift.cli.output import emit, progress, table
 
 MODEL_FILES = ("estimator.json", "estimator.safetensors")
@@ -67,9 +66,9 @@ def fit_table(
     names or patterns of columns, separated by commas: 'p_*,q_*'. A tenth of the rows is left out of
     the training to measure the error.
     """
+    from gridshift.exchange import table_model
+    from gridshift.exchange.tables import read_table
     from gridshift.learn.estimator import ICWRegressor
-    from gridshift.study import table_model
-    from gridshift.study.tables import read_table
 
     require_writable(out)
     began = time.perf_counter()
@@ -142,8 +141,8 @@ def adapt_table(
 
     DIR is a folder of `fit-table`, CONTEXT a table with the same columns.
     """
-    from gridshift.study.table_model import TableModel
-    from gridshift.study.tables import read_table
+    from gridshift.exchange.table_model import TableModel
+    from gridshift.exchange.tables import read_table
 
     require_writable(out)
     if onnx is not None:
@@ -207,8 +206,8 @@ def predict_table(model: Path, cases: Path, keep: str | None, out: Path, as_json
     DIR is a folder of `adapt-table`, or of `fit-table` for the state of the grid that it was fitted
     to. If TABLE holds the outputs as well, the errors are told.
     """
-    from gridshift.study.table_model import TableModel, output_errors
-    from gridshift.study.tables import check_kind, read_table, write_predictions
+    from gridshift.exchange.table_model import TableModel, output_errors
+    from gridshift.exchange.tables import check_kind, read_table, write_predictions
 
     check_kind(out)
     require_writable_file(out)

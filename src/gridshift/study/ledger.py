@@ -1,21 +1,11 @@
 """What a study cost, and what solving everything exactly would have cost."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from gridshift.study.outage import EXACT
 from gridshift.study.row import CERTIFIED, OutageRow
 from gridshift.study.screening import ScreenConfig
-
-if TYPE_CHECKING:
-    from gridshift.adapt.base import Base
-
-
-def training_seconds(surrogate: "Base | None") -> float:
-    """What the surrogate cost when it was trained, be it now or long ago."""
-    if surrogate is None:
-        return 0.0
-    return sum(float(surrogate.record.get(part) or 0) for part in ("data_s", "train_s"))
+from gridshift.trial.cost import break_even_rows
+from gridshift.trial.exact import EXACT
 
 
 def _certified(rows: Sequence[OutageRow], config: ScreenConfig) -> dict[str, float]:
@@ -44,7 +34,6 @@ def ledger(rows: Sequence[OutageRow], config: ScreenConfig, exact_us: float) -> 
     )
     predict_us = predict_s / predicted * 1e6 if predicted else float("nan")
     once = columns.get("data_s", 0.0) + columns.get("fit_s", 0.0)
-    saved = exact_us - predict_us
     return {
         **columns,
         "num_solves": sum(row.num_solves for row in rows),
@@ -53,5 +42,5 @@ def ledger(rows: Sequence[OutageRow], config: ScreenConfig, exact_us: float) -> 
         "predict_us_per_row": predict_us,
         "exact_us_per_row": exact_us,
         "exact_instead_s": exact_us * 1e-6 * config.num_scenarios * len(rows),
-        "break_even_rows": once / len(rows) / saved * 1e6 if rows and saved > 0 else float("inf"),
+        "break_even_rows": break_even_rows(once / max(1, len(rows)), predict_us, 0.0, exact_us),
     }

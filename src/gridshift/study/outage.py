@@ -16,7 +16,6 @@ from gridshift.grid.network import Network
 from gridshift.grid.powerflow import RowStatus, nominal, solve
 from gridshift.grid.scenarios import Injections, Scenarios, sample_loads, stream
 from gridshift.grid.supplied import SuppliedPart, supplied_part
-from gridshift.study.metrics import mean_absolute_errors, summarise
 from gridshift.study.risk import (
     Risk,
     RiskCounter,
@@ -26,19 +25,16 @@ from gridshift.study.risk import (
     with_limits,
 )
 from gridshift.study.row import BY_BRANCH, BY_BUS, CERTIFIED, FAILED, Clock, OutageRow
+from gridshift.trial.metrics import NO_LIMIT, mean_absolute_errors, summarise
 
 if TYPE_CHECKING:
     from gridshift.adapt.base import Base
     from gridshift.adapt.certificate import Certified
     from gridshift.adapt.methods import Method
-    from gridshift.study.sweep import ScreenConfig
+    from gridshift.study.screening import ScreenConfig
 
 BLOCK = 4096
 """Scenarios that are predicted and counted at a time."""
-NO_LIMIT = float(np.finfo(float).max)
-"""Tolerance that corrects no row by itself."""
-EXACT = "newton"
-"""Name of the method that solves every scenario."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

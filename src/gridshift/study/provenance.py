@@ -2,10 +2,10 @@
 
 import platform
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 from gridshift.grid.network import Network
+from gridshift.machine import processor, versions
 from gridshift.threads import usable_cores
 
 if TYPE_CHECKING:
@@ -17,9 +17,9 @@ PACKAGES = ("gridshift", "numpy", "scipy", "numba", "torch", "pandapower")
 def about_this_machine() -> dict[str, Any]:
     """Versions of what computes, and the machine."""
     return {
-        "versions": {"python": platform.python_version()} | _versions(),
+        "versions": {"python": platform.python_version()} | versions(PACKAGES),
         "machine": {
-            "processor": _processor(),
+            "processor": processor(),
             "cores": usable_cores(),
             "system": f"{platform.system()} {platform.machine()}",
         },
@@ -39,24 +39,3 @@ def about_this_run(
         "surrogate_digest": None if surrogate is None else surrogate.digest,
         "surrogate_record": None if surrogate is None else dict(surrogate.record),
     }
-
-
-def _versions() -> dict[str, str]:
-    found = {}
-    for package in PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found
-
-
-def _processor() -> str:
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as lines:
-            for line in lines:
-                if line.startswith("model name"):
-                    return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return platform.processor() or "unknown"

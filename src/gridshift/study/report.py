@@ -7,10 +7,10 @@ from typing import Any
 import jinja2
 
 from gridshift.study import figures
-from gridshift.study.outage import EXACT
 from gridshift.study.screening import Screening
 from gridshift.study.store import Store
 from gridshift.study.text import real
+from gridshift.trial.exact import EXACT
 
 NUM_SHOWN = 25
 """Outages in the table; the others are one click away."""

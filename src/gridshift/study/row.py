@@ -8,8 +8,8 @@ import numpy as np
 
 from gridshift.arrays import Real
 from gridshift.grid.powerflow import RowStatus
-from gridshift.study.metrics import QUANTITIES, summarise
 from gridshift.study.risk import LOST_SUPPLY
+from gridshift.trial.metrics import QUANTITIES, summarise
 
 NAN = float("nan")
 CERTIFIED = ("predicted", "repaired", "solved", "marked", "worst_mismatch")
@@ -169,6 +169,7 @@ class Clock:
         return _Span(self._seconds, column)
 
     def columns(self) -> dict[str, float]:
+        """Seconds by column, with `wall_s` since the clock was made."""
         columns = {f"{name}_s": seconds for name, seconds in self._seconds.items()}
         return columns | {"wall_s": time.perf_counter() - self._began}
 

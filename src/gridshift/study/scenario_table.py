@@ -160,7 +160,7 @@ def _require_elements(
 def _columns(source: Any) -> tuple[dict[str, Any], str]:
     """Columns by name, and what to call the table."""
     if isinstance(source, str | PathLike):
-        from gridshift.study.tables import read_table
+        from gridshift.exchange.tables import read_table
 
         try:
             table = read_table(source)  # type: ignore[arg-type]

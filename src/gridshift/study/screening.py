@@ -96,7 +96,7 @@ class Screening:
     """The page written for people."""
 
     def to_json(self) -> dict[str, Any]:
-        """The study as plain values; NaN stays, `store.finite_json` makes it None."""
+        """The study as plain values; NaN stays, `text.json_value` makes it None."""
         return {
             "grid": self.network.name,
             "num_outages": len(self.rows),

@@ -8,7 +8,6 @@ another configuration in the same folder are never taken for its own.
 
 import hashlib
 import json
-import math
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -19,23 +18,13 @@ import pyarrow.parquet as pq
 
 from gridshift.errors import StorageError
 from gridshift.storage import clear_left_over, replacing, write_text
+from gridshift.study.text import json_value
 
 
 def task_key(task: Mapping[str, Any]) -> str:
     """Hexadecimal hash of a task: equal for equal tasks whatever the order of their entries."""
     text = json.dumps(task, sort_keys=True, allow_nan=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:32]
-
-
-def finite_json(value: Any) -> Any:
-    """The value with every number that JSON has no word for replaced by None."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, Mapping):
-        return {str(key): finite_json(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [finite_json(item) for item in value]
-    return value
 
 
 class Store:
@@ -86,7 +75,7 @@ class Store:
         table = pa.Table.from_pylist([dict(row) for row in rows])
         _write(table, self.folder / "screening.parquet")
         return self.write_text(
-            "summary.json", json.dumps(finite_json(summary), indent=1, allow_nan=False) + "\n"
+            "summary.json", json.dumps(json_value(summary), indent=1, allow_nan=False) + "\n"
         )
 
     def write_text(self, name: str, text: str) -> Path:

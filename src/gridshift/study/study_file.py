@@ -206,7 +206,7 @@ class _Reader(TomlReader):
 
     def column(self, given: dict[str, Any], key: Key) -> Any:
         """The factors in a column of a table."""
-        from gridshift.study.tables import numbers, read_table
+        from gridshift.exchange.tables import numbers, read_table
 
         if not all(isinstance(given.get(name), str) for name in ("file", "column")):
             return self.note((*key, "file"), "give both file and column, as texts")
@@ -220,7 +220,7 @@ class _Reader(TomlReader):
         """A correlation, its matrix perhaps in a file whose columns are named as the elements."""
         if "file" not in given:
             return self.built(Correlation, given, key, others=("file",))
-        from gridshift.study.tables import numbers, read_table
+        from gridshift.exchange.tables import numbers, read_table
 
         if both := [name for name in ("elements", "matrix") if name in given]:
             return self.note((*key, both[0]), "is in the file already; leave it out")

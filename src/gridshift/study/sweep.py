@@ -31,14 +31,16 @@ from gridshift.grid.powerflow import solve
 from gridshift.grid.readers import read_grid
 from gridshift.grid.scenarios import scenarios, stream
 from gridshift.memory import require_memory
-from gridshift.study.ledger import ledger, training_seconds
-from gridshift.study.outage import EXACT, Setting, screen_outage
+from gridshift.study.ledger import ledger
+from gridshift.study.outage import Setting, screen_outage
 from gridshift.study.provenance import about_this_run
 from gridshift.study.risk import Risk, limit_notes, risk_of, severity
 from gridshift.study.row import OutageRow
 from gridshift.study.screening import ScreenConfig, Screening
 from gridshift.study.store import Store, task_key
 from gridshift.threads import Threads
+from gridshift.trial.cost import training_seconds
+from gridshift.trial.exact import EXACT
 from gridshift.version import VERSION
 
 if TYPE_CHECKING:
@@ -223,7 +225,7 @@ def _set_apart(
 
 
 def _base(network: Network, config: ScreenConfig, method: "Method") -> "Base":
-    from gridshift.study.base import base_for
+    from gridshift.trial.base import base_for
 
     return base_for(
         method, network, num_context=config.num_context, spread=config.spread, seed=config.seed

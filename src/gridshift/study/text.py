@@ -1,6 +1,9 @@
-"""How numbers are written for people, on the terminal and in the report."""
+"""How values are written: for people, on the terminal and in the report, and as JSON."""
 
 import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 
 def real(value: float | None, *, none: str = "-") -> str:
@@ -14,3 +17,18 @@ def real(value: float | None, *, none: str = "-") -> str:
         return f"{value:.2e}".replace("e-0", "e-").replace("e+0", "e")
     value = float(f"{value:.3g}")  # before the digits are counted: 99.96 is 100
     return f"{value:,.{max(0, 2 - math.floor(math.log10(abs(value))))}f}"
+
+
+def json_value(value: Any) -> Any:
+    """The value as JSON knows it: numbers of numpy as numbers, NaN and infinities as null."""
+    if isinstance(value, Mapping):
+        return {str(k): json_value(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [json_value(v) for v in value]
+    if isinstance(value, Path):
+        return str(value)
+    if hasattr(value, "tolist"):
+        return json_value(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -10,13 +10,11 @@ from gridshift.adapt.surrogate import SurrogateConfig, train
 from gridshift.errors import ContextError, StorageError
 from gridshift.grid.powerflow import solve
 from gridshift.learn.training import TrainingConfig
-from gridshift.study.assurance import assure
-from gridshift.study.compare import Comparison, ComparisonRow, compare, measure_exact
-from gridshift.study.measure import draw
-from gridshift.study.metrics import QUANTITIES
-from gridshift.study.pareto import LOOKS, frontier, pays, save_pareto
-from gridshift.study.screening import ScreenConfig
-from gridshift.study.sweep import screen
+from gridshift.trial.cases import Cases
+from gridshift.trial.compare import Comparison, ComparisonRow, compare, measure_exact
+from gridshift.trial.cost import Cost
+from gridshift.trial.metrics import QUANTITIES
+from gridshift.trial.pareto import LOOKS, frontier, pays, save_pareto
 from tests.adapt.grids import small_grid
 
 
@@ -38,14 +36,14 @@ def quick():
 @pytest.fixture(scope="module")
 def comparison(grid, surrogate, quick):
     network = grid.without(["line:1"])
-    return compare(network, quick, lambda _: surrogate, num_context=40, num_test=60)
+    return compare(quick, lambda _: surrogate, Cases(network, num_context=40, num_test=60))
 
 
 def row(method, error, us, kind="network", setup=0.0, training=0.0):
     mae = dict.fromkeys(QUANTITIES, error)
     return ComparisonRow(
-        method=method, kind=kind, mae=mae, mismatch={}, data_s=setup, fit_s=0.0, gradient_s=0.0,
-        us_per_row=us, training_s=training,
+        method=method, kind=kind, mae=mae, mismatch={}, training_s=training,
+        cost=Cost(data_s=setup, fit_s=0.0, gradient_s=0.0, predict_us_per_row=us),
     )  # fmt: skip
 
 
@@ -64,13 +62,12 @@ def test_every_method_has_a_row_and_exact_solving_the_first(comparison, quick):
 
 
 def test_exact_errors_are_what_the_solvers_tolerance_leaves(grid):
-    network = grid.without(["line:1"])
-    found = measure_exact(network, num_test=50)
+    cases = Cases(grid.without(["line:1"]), num_test=50)
+    found = measure_exact(cases)
     assert 0 < found.mae["overall"] < 1e-7
     assert found.mismatch["max"] <= 1e-8
     assert found.test_counts == {"solved": 50}
-    loads = draw(network, "test", 50, spread=0.2, regime="drawn", seed=0)
-    assert found.mismatch["max"] == solve(network, loads).mismatch.max()
+    assert found.mismatch["max"] == solve(cases.network, cases.test_loads).mismatch.max()
 
 
 def test_a_method_that_fails_is_a_row_with_its_problem(grid, surrogate):
@@ -78,7 +75,7 @@ def test_a_method_that_fails_is_a_row_with_its_problem(grid, surrogate):
         raise ContextError("too dark in here")
 
     method = Method(name="broken", summary="", needs=("nothing",), source="test", adapt=broken)
-    found = compare(grid, [method], lambda _: surrogate, num_test=20)
+    found = compare([method], lambda _: surrogate, Cases(grid, num_test=20))
     assert found.rows[1].problem == "too dark in here"
     assert pays(found, found.rows[1]) == "never"
 
@@ -146,45 +143,3 @@ def test_pictures_are_written_as_their_suffix_says_or_refused(comparison, tmp_pa
         save_pareto(comparison, tmp_path / "a.doc")
     with pytest.raises(StorageError, match="cannot write"):
         save_pareto(comparison, tmp_path / "a.png" / "a.svg")
-
-
-# --- assurance and screening ---------------------------------------------------------------
-
-
-def test_an_assured_adaptation_counts_every_test_row(grid, surrogate):
-    network = grid.without(["line:1"])
-    found = assure(
-        surrogate, network, METHODS["icw"], num_context=60, num_test=80, tol=1e-6, level=0.8
-    )
-    assert sum(found.certified.counts.values()) == 80
-    assert found.certified.worst_mismatch <= 1e-6
-    assert found.certified.mae["overall"] < 1e-6
-    assert found.error_bars.num_calibration == 15
-    assert set(found.error_bars.coverage) == {"p_slack", "q_gen", "v", "theta"}
-    only = assure(surrogate, network, METHODS["frozen"], num_test=80, quantile=0.05)
-    assert only.certified.counts["predicted"] == 76
-    assert "error_bars" not in only.to_json()
-
-
-def test_a_certified_screening_has_the_statistics_of_exact_solutions(grid, surrogate, tmp_path):
-    (tmp_path / "some.txt").write_text("line:1\nline:4\n")
-    common = {
-        "grid": "small", "contingencies": str(tmp_path / "some.txt"), "num_scenarios": 300,
-        "num_context": 40, "num_holdout": 20, "workers": 1, "v_min": 1.0, "v_max": 1.04,
-        "rating_mva": 25.0,
-    }  # fmt: skip
-    exact = screen(ScreenConfig(method="newton", **common), network=grid)
-    loose = screen(ScreenConfig(method="frozen", **common), network=grid, surrogate=surrogate)
-    certified = screen(
-        ScreenConfig(method="frozen", certify=1e-8, **common), network=grid, surrogate=surrogate
-    )
-    key = {r.outage: r for r in exact.rows}
-    off = {r.outage: abs(r.excess - key[r.outage].excess) for r in loose.rows}
-    for r in certified.rows:
-        # violations are sums over buses and branches of voltages that agree to about 1e-8
-        assert r.excess == pytest.approx(key[r.outage].excess, abs=1e-5)
-        assert off[r.outage] > 1e-4
-        assert r.certified["repaired"] == 300
-        assert r.unsolved == 0.0
-        assert r.mae["overall"] < 1e-7
-    assert certified.cost["num_repaired"] == 600

@@ -6,7 +6,7 @@ import pytest
 from gridshift.grid.layout import Layout
 from gridshift.grid.powerflow import solve
 from gridshift.grid.scenarios import sample_loads, stream
-from gridshift.study.metrics import (
+from gridshift.trial.metrics import (
     QUANTITIES,
     mean_absolute_errors,
     mismatch_summary,

@@ -12,12 +12,13 @@ import pyarrow as pa
 
 from gridshift.arrays import Real
 from gridshift.errors import GridshiftWarning, RankDeficientWarning, StorageError, TableError
+from gridshift.exchange.tables import choose_columns, listed, numbers
 from gridshift.learn.estimator import MOMENTS, ICWRegressor
 from gridshift.learn.estimator_file import FILES, load, save
 from gridshift.learn.model_file import field
 from gridshift.learn.onnx_graph import WrittenModel, write_onnx
+from gridshift.learn.splits import at_random, folds
 from gridshift.learn.training import Progress
-from gridshift.study.tables import choose_columns, listed, numbers
 
 MIN_ROWS = 20
 """Rows below which neither a fit nor its measured error means anything."""
@@ -181,8 +182,7 @@ def fit_table(
         raise TableError(f"{source} has {table.num_rows} rows; a fit needs at least {MIN_ROWS}")
     x, y = (numbers(table, names, source=source) for names in (x_names, y_names))
     seed = regressor.random_state if isinstance(regressor.random_state, int) else 0
-    order = np.random.default_rng(seed).permutation(len(x))
-    test, train = np.split(order, [max(2, round(HOLDOUT * len(x)))])
+    train, test = at_random(len(x), HOLDOUT, seed)
     fitted = ICWRegressor(**regressor.get_params()).fit(x[train], y[train], progress=progress)
     error = np.abs(fitted.predict(x[test]) - y[test])
     constant = x[train].min(0) == x[train].max(0)
@@ -221,11 +221,9 @@ def _left_out_errors(regressor: ICWRegressor, x: Real, y: Real) -> dict[str, flo
     """Mean absolute error of each row predicted by a model adapted to the other parts."""
     frozen = regressor.frozen()
     errors = {"frozen": np.abs(frozen.predict(x) - y)}
-    order = np.random.default_rng(0).permutation(len(x))
     for moments in MOMENTS:
         left = np.empty_like(y)
-        for part in np.array_split(order, min(FOLDS, len(x) // 2)):
-            others = np.setdiff1d(order, part)
+        for others, part in folds(len(x), min(FOLDS, len(x) // 2)):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", RankDeficientWarning)
                 fold = _with_moments(frozen, moments).adapt(x[others], y[others])

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from gridshift.errors import GridshiftError, TableError
-from gridshift.study.tables import numbers, read_table
+from gridshift.exchange.tables import numbers, read_table
 
 FRAME = pd.DataFrame({
     "case": [1, 2, 3], "p_0": [0.5, -1.25e-7, 1234.5], "q ü": [1.0, 2.0, 3.5], "v": [7, -8, 9],

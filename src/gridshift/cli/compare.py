@@ -3,21 +3,21 @@
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from gridshift.cli.bases import found_base, surrogate_option
+from gridshift.cli.bases import found_base, usable
 from gridshift.cli.folders import require_writable_file
 from gridshift.cli.forecast import tell_trainings
-from gridshift.cli.grids import (
-    drawn_spread_option,
-    grid_argument,
-    outage_option,
-    seed_option,
-    usable,
-)
 from gridshift.cli.group import command
+from gridshift.cli.options import (
+    GRID_KEY,
+    grid_argument,
+    in_order,
+    measuring_options,
+    outage_option,
+)
 from gridshift.cli.output import drawn_spread, emit, progress, table
 from gridshift.errors import ContextError
 
@@ -25,10 +25,9 @@ if TYPE_CHECKING:
     from gridshift.adapt.base import Base
     from gridshift.adapt.methods import Method
     from gridshift.grid.network import Network
-    from gridshift.study.compare import Comparison
+    from gridshift.trial.compare import Comparison
 
-ROW_KEYS = {
-    "grid": "name of the grid",
+ROW_KEYS = GRID_KEY | {
     "outage": "elements out of service",
     "num_context": "scenarios solved for methods that take solved cases",
     "num_test": "fresh scenarios that errors are means over",
@@ -38,17 +37,11 @@ ROW_KEYS = {
     "`mismatch`, `num_solves`, `data_s`, `fit_s`, `gradient_s`, `us_per_row`, `us_per_1000_rows`, "
     "`training_s` (once for the grid), `problem` (why it could not be measured)",
 }
-context_option = click.option(
-    "--context", default=400, show_default=True, help="Scenarios solved to learn the topology."
-)
-test_option = click.option(
-    "--test", type=click.IntRange(min=1), default=1000, show_default=True,
-    help="Fresh scenarios to measure on.",
-)  # fmt: skip
 methods_option = click.option(
     "--methods", "names", default="fast", show_default=True, metavar="A,B",
     help="Methods to measure: all, fast (no gradient steps and no model of their own), or names.",
 )  # fmt: skip
+comparison_options = in_order(grid_argument, outage_option, methods_option, measuring_options)
 
 
 @command(
@@ -60,18 +53,8 @@ methods_option = click.option(
         "--surrogate base14 --json",
     ],
 )
-@grid_argument
-@outage_option
-@methods_option
-@context_option
-@test_option
-@drawn_spread_option
-@seed_option
-@surrogate_option
-def compare(
-    grid: str, outage: str, names: str, context: int, test: int, spread: float, seed: int,
-    surrogate: Path | None, as_json: bool,
-) -> None:  # fmt: skip
+@comparison_options
+def compare(grid: str, as_json: bool, **asked: Any) -> None:
     """Measure methods on one outage, exact solving among them: one table.
 
     Every method gets the same context and the same test rows, on one thread. Surrogates that
@@ -81,7 +64,7 @@ def compare(
     from gridshift.grid.readers import read_grid
 
     network = read_grid(grid)
-    found = _comparison(network, outage, names, context, test, spread, seed, surrogate)
+    found = _comparison(network, **asked)
     emit(found.to_json(), lambda console: _print(console, found), as_json=as_json)
 
 
@@ -102,35 +85,25 @@ def compare(
         "--surrogate base14 --out pareto14.png --json",
     ],
 )
-@grid_argument
-@outage_option
-@methods_option
-@context_option
-@test_option
-@drawn_spread_option
-@seed_option
-@surrogate_option
+@comparison_options
 @click.option(
     "--out", type=click.Path(path_type=Path), metavar="FILE",
     help="Picture to write: .svg, .png or .pdf.  [default: results/GRID-pareto.svg]",
 )  # fmt: skip
-def pareto(
-    grid: str, outage: str, names: str, context: int, test: int, spread: float, seed: int,
-    surrogate: Path | None, out: Path | None, as_json: bool,
-) -> None:  # fmt: skip
+def pareto(grid: str, out: Path | None, as_json: bool, **asked: Any) -> None:
     """Draw error against time per row for all methods, exact solving among them.
 
     Says from how many scenarios of the outage on a method is faster than solving all exactly.
     """
     from gridshift.grid.readers import read_grid
-    from gridshift.study.pareto import SUFFIXES, save_pareto
+    from gridshift.trial.pareto import SUFFIXES, save_pareto
 
     if out is not None and out.suffix not in SUFFIXES:
         raise click.BadParameter(f"{out} must end in {', '.join(SUFFIXES)}", param_hint="--out")
     network = read_grid(grid)
     path = out or Path("results") / f"{network.name}-pareto.svg"
     require_writable_file(path)
-    found = _comparison(network, outage, names, context, test, spread, seed, surrogate)
+    found = _comparison(network, **asked)
     path.parent.mkdir(parents=True, exist_ok=True)
     save_pareto(found, path)
     even = {
@@ -151,27 +124,22 @@ def pareto(
 
 
 def _comparison(
-    network: "Network", outage: str, names: str, context: int, test: int, spread: float, seed: int,
-    folder: Path | None,
+    network: "Network", *, outage: str, names: str, context: int, test: int, spread: float,
+    seed: int, surrogate: Path | None,
 ) -> "Comparison":  # fmt: skip
-    from gridshift.adapt.datasets import require_rows
-    from gridshift.study.compare import compare as measure_all
+    from gridshift.trial.cases import Cases
+    from gridshift.trial.compare import compare as measure_all
 
-    chosen = _methods(names)
-    found = usable(network, outage)
-    for what, number in (("context", context), ("test", test)):
-        require_rows(found.network, number, f"{what} scenarios")
-    tell_trainings(chosen, found.network, folder, spread, seed)
-    base_for = bases_of(found.network, folder, num_context=context, spread=spread, seed=seed)
+    chosen, given = _methods(names), {"num_context": context, "spread": spread, "seed": seed}
+    cases = Cases(usable(network, outage).network, num_test=test, **given)
+    tell_trainings(chosen, cases.network, surrogate, spread, seed)
+    base_for = bases_of(cases.network, surrogate, **given)
     for method in chosen:
         with suppress(ContextError):  # a row of the table says so
             base_for(method)  # trained before anything is timed, with a bar of its own
     with progress("measuring", len(chosen), unit="methods") as done:
         done(0)
-        return measure_all(
-            found.network, chosen, base_for, num_context=context, num_test=test,
-            spread=spread, seed=seed, progress=done,
-        )  # fmt: skip
+        return measure_all(chosen, base_for, cases, progress=done)
 
 
 def bases_of(
@@ -225,8 +193,8 @@ def _print(console, found: "Comparison") -> None:
     )  # fmt: skip
     rows = [
         (
-            row.method, row.num_solves, row.data_s, row.fit_s, row.gradient_s,
-            row.us_per_row, _from_row(found, row),
+            row.method, row.num_solves, row.cost.data_s, row.cost.fit_s, row.cost.gradient_s,
+            row.cost.predict_us_per_row, _from_row(found, row),
         )
         for row in shown
     ]  # fmt: skip

@@ -11,6 +11,8 @@ from gridshift.grid.network import Network
 
 QUANTITIES = ("overall", "p_slack", "q_gen", "v", "theta", "theta_deg")
 """Keys of `mean_absolute_errors`."""
+NO_LIMIT = float(np.finfo(float).max)
+"""Mismatch, p.u., that every prediction keeps: as a tolerance it corrects no row by itself."""
 
 
 def mean_absolute_errors(layout: Layout, y: Real, y_hat: Real) -> dict[str, float]:

@@ -11,9 +11,9 @@ from matplotlib.ticker import LogLocator, NullLocator
 from gridshift.arrays import Real
 from gridshift.errors import StorageError
 from gridshift.grid.contingency import outage_text
+from gridshift.pictures import BLUE, GREEN, GREY, RED, STYLE
 from gridshift.storage import replacing
-from gridshift.study.compare import Comparison, ComparisonRow
-from gridshift.study.figures import BLUE, GREEN, GREY, RED, STYLE
+from gridshift.trial.compare import Comparison, ComparisonRow
 
 LOOKS = {
     "exact": ("#111827", "*", "exact"),
@@ -61,7 +61,7 @@ def pareto_figure(comparison: Comparison) -> Figure:
     """Logarithmic axes; names and break-even numbers stand in a column beside the points."""
     rows = [row for row in comparison.rows if _drawable(row)]
     error = np.array([row.mae["overall"] for row in rows])
-    time = np.array([row.us_per_row for row in rows])
+    time = np.array([row.cost.predict_us_per_row for row in rows])
     figure = Figure(figsize=(9.6, max(4.6, 1.6 + 0.26 * len(rows))))
     axes = figure.add_axes((0.085, 0.115, 0.44, SHARE))
     axes.set_xscale("log")
@@ -83,7 +83,7 @@ def pareto_figure(comparison: Comparison) -> Figure:
                 edgecolor="white", lw=0.7, zorder=3,
             )  # fmt: skip
     exact = comparison.exact
-    axes.axvline(exact.us_per_row, color="#111827", lw=1, ls=(0, (4, 3)), zorder=0)
+    axes.axvline(exact.cost.predict_us_per_row, color="#111827", lw=1, ls=(0, (4, 3)), zorder=0)
     gap = LINE / (SHARE * figure.get_figheight())
     _label(axes, comparison, rows, error, time, gap)
     axes.set_xlabel("time per row on one thread, µs")
@@ -101,7 +101,7 @@ def pareto_figure(comparison: Comparison) -> Figure:
 
 
 def _drawable(row: ComparisonRow) -> bool:
-    return bool(row.mae["overall"] > 0 and row.us_per_row > 0)
+    return bool(row.mae["overall"] > 0 and row.cost.predict_us_per_row > 0)
 
 
 def _label(

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from gridshift.adapt.base import Base
-from gridshift.adapt.cache import cached_surrogate
 from gridshift.adapt.method import Method
 from gridshift.adapt.surrogate import Surrogate
 from gridshift.adapt.surrogate_config import SurrogateConfig
@@ -41,17 +40,3 @@ def base_for(
         config = SurrogateConfig(spread=spread, seed=seed)
         return method.start(network, config, progress=progress)
     return Surrogate.load(folder, network)
-
-
-def surrogate_for(
-    network: Network,
-    *,
-    spread: float = 0.2,
-    seed: int = 0,
-    folder: str | Path | None = None,
-    progress: Progress | None = None,
-) -> Surrogate:
-    """The surrogate that many methods share; stored, in the cache, or trained."""
-    if folder is not None:
-        return Surrogate.load(folder, network)
-    return cached_surrogate(network, SurrogateConfig(spread=spread, seed=seed), progress=progress)

@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 from gridshift.adapt.certificate import certificate
-from gridshift.adapt.choice import EXACT, Candidate, break_even_rows, choose
 from gridshift.adapt.methods import METHODS, Context, Method
 from gridshift.errors import ContextError, GridshiftError
+from gridshift.trial.choice import Candidate, choose
+from gridshift.trial.cost import break_even_rows
+from gridshift.trial.exact import EXACT
 
 
 class Known:

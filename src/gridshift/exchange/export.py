@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from gridshift.adapt.base import Base
 from gridshift.adapt.methods import Method
@@ -10,7 +9,8 @@ from gridshift.adapt.onnx_export import export_onnx
 from gridshift.grid.layout import Layout
 from gridshift.grid.network import Network
 from gridshift.learn.onnx_graph import WrittenModel
-from gridshift.study.measure import draw, draw_context
+from gridshift.trial.cases import Cases
+from gridshift.trial.trial import Trial
 
 NUM_CHECKED = 256
 """Rows on which the file's prediction is compared with ours."""
@@ -31,27 +31,25 @@ class Exported:
 
 
 def export_adapted(
-    surrogate: Base,
-    network: Network,
+    base: Base,
     method: Method,
     path: str | Path,
     *,
+    network: Network,
     num_context: int = 400,
     spread: float = 0.2,
     seed: int = 0,
-    **solver: Any,
 ) -> Exported:
-    """Adapt a surrogate to a topology and write it as ONNX; the context is `measure_adaptation`'s.
+    """Adapt to a topology and write that as ONNX; the context is `measure_adaptation`'s.
 
     Args:
-        surrogate: trained on the intact grid.
-        network: the topology.
+        base: what the method starts from.
         method: of `METHODS`.
         path: file to write.
+        network: the topology.
         num_context: scenarios solved for the context, if the method needs solved cases.
         spread: spread of the loads.
         seed: root seed of the context.
-        solver: keyword arguments of `solve`.
 
     Raises:
         ContextError: a context that the method can't work with.
@@ -59,25 +57,24 @@ def export_adapted(
         ScenarioError: most of the context rows have no solution.
         StorageError: the file can't be written.
     """
-    surrogate.check(network)
     method.check_exportable()
-    context = draw_context(
-        surrogate, network, method, num_context=num_context, spread=spread, seed=seed, **solver
-    )
-    predictor = method.fit(surrogate, context)
-    loads = draw(network, "test", NUM_CHECKED, spread=spread, regime="drawn", seed=seed)
-    layout = Layout.of(network)
+    cases = Cases(
+        network, num_context=num_context, num_test=NUM_CHECKED, spread=spread, seed=seed
+    )  # fmt: skip
+    trial, layout = Trial(base, method, cases), Layout.of(network)
+    num_given = len(trial.context.x)
     model = export_onnx(
-        predictor, path, network=network, check_on=layout.pack_inputs(network, loads),
+        trial.predictor, path, network=network,
+        check_on=layout.pack_inputs(network, cases.test_loads),
         about={
-            "method": method.name, "num_context": str(len(context.x)), "spread": repr(spread),
+            "method": method.name, "num_context": str(num_given), "spread": repr(spread),
             "seed": str(seed),
         },
     )  # fmt: skip
     return Exported(
         method=method.name,
-        num_context=len(context.x),
-        num_solves=context.num_solves,
+        num_context=num_given,
+        num_solves=trial.context.num_solves,
         num_inputs=layout.num_inputs,
         num_outputs=layout.num_outputs,
         model=model,

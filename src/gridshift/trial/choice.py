@@ -12,23 +12,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gridshift.adapt.base import Base
-from gridshift.adapt.certificate import certify
 from gridshift.adapt.methods import METHODS, Context, Method, Predictor
 from gridshift.errors import ContextError, GridshiftError
 from gridshift.grid.powerflow import solve
-from gridshift.grid.prepared import prepare
 from gridshift.threads import Threads
+from gridshift.trial.cases import Cases
+from gridshift.trial.cost import break_even_rows
+from gridshift.trial.exact import EXACT, ExactRows, solve_timed
+from gridshift.trial.trial import Trial
 
-EXACT = "newton"
-"""Name of solving every row."""
 HOLDOUT_SHARE = 0.25
 """Part of the context on which errors are measured."""
 FEWEST = 8
 """Solved cases below which a choice says nothing."""
-PROBE_ROWS = 2048
-"""Rows that are timed; hold-out rows, repeated."""
-REPEATS = 3
-"""Timings, of which the shortest counts, after one that is not timed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,10 +137,11 @@ def choose(
     surrogates = [surrogates] if isinstance(surrogates, Base) else list(surrogates)
     began = time.perf_counter()
     with Threads(1):
-        trial = _Trial(surrogates, context, num_rows, target_mae, tol, context_s)
-        ledger = [trial.candidate(method, gradient) for method in methods.values()]
-        trial.time_exact_again()
-        ledger = [trial.exact, *map(trial.line, ledger)] if exact else ledger
+        ledger_of = _Ledger(surrogates, context, num_rows, target_mae, tol, context_s)
+        ledger = [ledger_of.candidate(method, gradient) for method in methods.values()]
+        if exact:
+            ledger.append(ledger_of.exact())
+        ledger = [ledger_of.judged(candidate) for candidate in ledger]
         ledger.sort(key=lambda c: (bool(c.problem), c.total_s))
         tried = [c for c in ledger if not c.problem]
         if not tried:
@@ -156,7 +153,7 @@ def choose(
         predictor = None
         if chosen.name != EXACT:
             method = methods[chosen.name]
-            predictor = method.fit(trial.suited(method), context)
+            predictor = method.fit(ledger_of.suited(method), context)
     return Choice(
         chosen=chosen,
         predictor=predictor,
@@ -164,24 +161,9 @@ def choose(
         num_rows=num_rows,
         target_mae=target_mae,
         tol=tol,
-        num_holdout=len(trial.holdout.x),
+        num_holdout=ledger_of.cases.num_test,
         measuring_s=measuring_s,
     )
-
-
-def break_even_rows(setup_s: float, us: float, exact_setup_s: float, exact_us: float) -> float:
-    """Rows from which a method is faster than solving all; infinite if it never is.
-
-    Args:
-        setup_s: before the first row.
-        us: microseconds per row.
-        exact_setup_s: of solving.
-        exact_us: of solving.
-    """
-    saved = exact_us - us
-    if not saved > 0:
-        return float("inf")
-    return max(0.0, (setup_s - exact_setup_s) / saved * 1e6)
 
 
 def check_num_context(num_cases: int) -> None:
@@ -197,26 +179,22 @@ def check_num_context(num_cases: int) -> None:
         )
 
 
-class _Trial:
-    """Measures candidates on one split of a context."""
+class _Ledger:
+    """Tries candidates on one split of a context, and prices them for a number of rows."""
 
     def __init__(
         self, surrogates: list[Base], context: Context, num_rows: int,
         target_mae: float | None, tol: float | None, context_s: float | None,
     ):  # fmt: skip
-        self.surrogates, self.context, self.num_rows = surrogates, context, num_rows
-        self.target_mae, self.tol = target_mae, tol
-        self.layout, self.network = surrogates[0].layout, context.network
-        count = max(2, round(HOLDOUT_SHARE * len(context.x)))
-        # evenly spaced: contexts may be sorted by how they were drawn
-        held = np.zeros(len(context.x), bool)
-        held[np.linspace(0, len(held) - 1, count).astype(int)] = True
-        self.part = replace(context, x=context.x[~held], y=context.y[~held])
-        self.holdout = replace(context, x=context.x[held], y=context.y[held])
-        self.probe = np.resize(self.holdout.x, (PROBE_ROWS, context.x.shape[1]))
-        self.exact = self._exact()
-        at_engine_speed = context.num_solves * self.exact.us_per_row * 1e-6
-        self.context_s = at_engine_speed if context_s is None else context_s
+        self.surrogates, self.num_rows, self.target_mae, self.tol = (
+            surrogates, num_rows, target_mae, tol,
+        )  # fmt: skip
+        layout = surrogates[0].layout
+        self.cases = Cases.held_out(context, layout, HOLDOUT_SHARE, data_s=context_s or 0.0)
+        self.loads = layout.unpack_injections(self.cases.timed_x)
+        self.solving = self._solving()
+        if context_s is None:
+            self.cases.data_s = context.num_solves * self.solving.us_per_row * 1e-6
 
     def suited(self, method: Method) -> Base:
         """The first surrogate that suits the method; the first of all, if it will refuse each."""
@@ -234,81 +212,61 @@ class _Trial:
         if method.base is not None:
             return Candidate(name=method.name, problem="starts from its own model; not tried")
         try:
-            surrogate = self.suited(method)
-            began = time.perf_counter()
-            predictor = method.fit(surrogate, self.part)
-            fit_s = time.perf_counter() - began
-            mae, us, corrected = self._measured(predictor)
+            trial = Trial(self.suited(method), method, self.cases)
+            mae, us, corrected = trial.mae, trial.predict_us_per_row, 0.0
+            if self.tol is not None:
+                found = trial.certified(self.tol)
+                mae, us = found.mae, trial.certified_us_per_row(self.tol)
+                corrected = 1 - found.counts["predicted"] / self.cases.num_test
         except (GridshiftError, np.linalg.LinAlgError) as problem:
             return Candidate(name=method.name, problem=str(problem))
-        return self.line(
-            Candidate(
-                name=method.name,
-                mae=mae,
-                num_solves=self.context.num_solves if method.uses_solved_cases else 0,
-                setup_s=fit_s + (self.context_s if method.uses_solved_cases else 0.0),
-                us_per_row=us,
-                corrected=corrected,
-            )
+        return Candidate(
+            name=method.name,
+            mae=mae["overall"],
+            num_solves=trial.context.num_solves,
+            setup_s=trial.cost.setup_s,
+            us_per_row=us,
+            corrected=corrected,
         )
 
-    def _measured(self, predictor: Predictor) -> tuple[float, float, float]:
-        """Error on the hold-out, microseconds per row, share of corrected rows."""
-        tol, layout, holdout = self.tol, self.layout, self.holdout
-        if tol is None:
-            mae = float(np.abs(predictor.predict(holdout.x) - holdout.y).mean())
-            return mae, _us_per_row(lambda: predictor.predict(self.probe)), 0.0
-        y = predictor.predict(holdout.x)
-        found = certify(self.network, layout, holdout.x, y, tol=tol)
-        mae = float(np.nanmean(np.abs(found.y - holdout.y)))
-        corrected = 1 - found.counts()["predicted"] / len(holdout.x)
-        return mae, _us_per_row(lambda: self._certified(predictor, tol)), corrected
+    def exact(self) -> Candidate:
+        """Solving every row: its error is what the solver's tolerance leaves, at most `tol`.
 
-    def _certified(self, predictor: Predictor, tol: float) -> None:
-        certify(self.network, self.layout, self.probe, predictor.predict(self.probe), tol=tol)
-
-    def time_exact_again(self) -> None:
-        """The faster of a timing before all others and one after: machines are shared."""
-        again = self._exact()
-        us = min(again.us_per_row, self.exact.us_per_row)
-        self.exact = self.line(replace(again, us_per_row=us))
-
-    def _exact(self) -> Candidate:
-        """Solving every row: its error is what the solver's tolerance leaves, at most `tol`."""
-        injections = self.layout.unpack_injections(self.probe)
-        tol = 1e-8 if self.tol is None else self.tol
-        us = _us_per_row(lambda: solve(self.network, injections, tol=tol))
-        setup = _us_per_row(lambda: prepare(self.network, anew=True), rows=1) * 1e-6
-        held = self.layout.unpack_injections(self.holdout.x)
-        solution = solve(self.network, held, tol=tol)
+        Its time is the less of one taken before all others and one after: machines are shared.
+        """
+        again = self._solving()
+        self.solving = replace(
+            again, us_per_row=min(again.us_per_row, self.solving.us_per_row)
+        )  # fmt: skip
+        network, test = self.cases.network, self.cases.test
+        held = test.layout.unpack_injections(test.x)
+        solution = solve(network, held, tol=self._tol)
         solved = solution.solved
-        y = self.layout.pack_outputs(self.network, held.rows(solved), solution.voltage[solved])
-        mae = float(np.abs(y - self.holdout.y[solved]).mean()) if solved.any() else float("nan")
-        return self.line(
-            Candidate(
-                name=EXACT, mae=mae, num_solves=self.num_rows, setup_s=setup, us_per_row=us,
-                corrected=1.0,
-            )
+        y = test.layout.pack_outputs(network, held.rows(solved), solution.voltage[solved])
+        mae = float(np.abs(y - test.y[solved]).mean()) if solved.any() else float("nan")
+        return Candidate(
+            name=EXACT, mae=mae, num_solves=self.num_rows, setup_s=self.solving.setup_s,
+            us_per_row=self.solving.us_per_row, corrected=1.0,
         )  # fmt: skip
 
-    def line(self, candidate: Candidate) -> Candidate:
+    def judged(self, candidate: Candidate) -> Candidate:
         """With what follows from error and times."""
         if candidate.problem:
             return candidate
-        close = self.target_mae is None or candidate.mae <= self.target_mae
         setup_s, us = candidate.setup_s, candidate.us_per_row
         even = 0.0
         if candidate.name != EXACT:
-            even = break_even_rows(setup_s, us, self.exact.setup_s, self.exact.us_per_row)
-        total_s = setup_s + us * 1e-6 * self.num_rows
-        return replace(candidate, total_s=total_s, meets=bool(close), break_even_rows=even)
+            even = break_even_rows(setup_s, us, self.solving.setup_s, self.solving.us_per_row)
+        return replace(
+            candidate,
+            total_s=setup_s + us * 1e-6 * self.num_rows,
+            meets=self.target_mae is None or candidate.mae <= self.target_mae,
+            break_even_rows=even,
+        )
 
+    @property
+    def _tol(self) -> float:
+        return 1e-8 if self.tol is None else self.tol
 
-def _us_per_row(work, rows: int = PROBE_ROWS) -> float:
-    work()
-    times = []
-    for _ in range(REPEATS):
-        began = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - began)
-    return min(times) / rows * 1e6
+    def _solving(self) -> ExactRows:
+        return solve_timed(self.cases.network, self.loads, tol=self._tol)

@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 
 from gridshift.arrays import Real
 from gridshift.errors import StorageError, TableError
+from gridshift.exchange.csv_file import hint, read_csv
 from gridshift.learn.moments import LARGEST
 from gridshift.storage import replacing
-from gridshift.study.csv_file import hint, read_csv
 
 NUMBER = r"\s*[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|inf|nan)\s*"
 PARQUET, CSV = (".parquet", ".pq"), (".csv", ".csv.gz")
@@ -26,7 +26,7 @@ SHOWN = 6
 def read_table(path: str | Path) -> pa.Table:
     """The table in a parquet or CSV file, whatever its columns hold.
 
-    A CSV file has the names in its first line; see `study/csv_file.py` for how it is read.
+    A CSV file has the names in its first line; see `exchange/csv_file.py` for how it is read.
 
     Raises:
         TableError: another kind of file, damaged, ambiguous, or a column name that appears twice.
@@ -148,6 +148,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def check_kind(path: Path) -> str:
+    """'parquet' or 'CSV', as the name of the file ends; raises TableError if neither."""
     name = path.name.lower()
     if name.endswith(PARQUET):
         return "parquet"

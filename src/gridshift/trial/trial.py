@@ -1,0 +1,280 @@
+"""One method on one outage, measured: errors, power balance, certificate, error bars, cost."""
+
+import time
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from gridshift.adapt.base import Base
+from gridshift.adapt.certificate import Certified, certify
+from gridshift.adapt.context import Context, Predictor
+from gridshift.adapt.method import Method
+from gridshift.arrays import Real
+from gridshift.errors import ContextError
+from gridshift.grid.contingency import outage_text
+from gridshift.grid.network import Network
+from gridshift.learn.conformal import calibrate
+from gridshift.learn.splits import num_held_out
+from gridshift.threads import Threads
+from gridshift.trial.cases import Cases
+from gridshift.trial.cost import Cost, fastest
+from gridshift.trial.metrics import NO_LIMIT, mean_absolute_errors, mismatch_summary
+
+CALIBRATION_SHARE = 0.25
+"""Part of the context that error bars are calibrated on, and the method is not fitted on."""
+FEWEST_CALIBRATED = 4
+"""Solved cases that leave two to calibrate on and two to fit on."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measurement:
+    """How well one method predicts one topology, and what that costs."""
+
+    method: str
+    outage: str
+    num_context: int
+    """Solved cases that the method was given."""
+    num_solves: int
+    """Solves that were paid for, failed ones included."""
+    num_test: int
+    test_counts: dict[str, int]
+    """Test scenarios per status of their exact solve; only solved ones are compared."""
+    mae: dict[str, float]
+    mismatch: dict[str, float]
+    cost: Cost
+
+
+@dataclass(frozen=True, kw_only=True)
+class CertifiedTest:
+    """What correcting a test's predictions took and gave."""
+
+    tol: float
+    """Largest mismatch of a returned row, p.u.; infinite if none was asked for."""
+    quantile: float
+    """Share of the rows, the worst ones, that were corrected in any case."""
+    counts: dict[str, int]
+    """Rows predicted, repaired, solved and marked."""
+    seconds: dict[str, float]
+    """Of `predict`, `check`, `repair` and `solve`."""
+    worst_mismatch: float
+    mae: dict[str, float]
+    """Errors of the rows returned."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TestedErrorBars:
+    """Half widths of error bars, and how often they held on the test."""
+
+    level: float
+    num_context: int
+    """Solved cases that the prediction they belong to was fitted on."""
+    num_calibration: int
+    """Other solved cases, that the widths were set on."""
+    widths: dict[str, dict[str, float]]
+    """Per quantity: `interval` (one entry, mean over entries), `band` (all entries at once)."""
+    coverage: dict[str, dict[str, float]]
+
+
+class Trial:
+    """One method on one topology: fitted once, predicted once and timed once, when first needed.
+
+    BLAS and torch run on one thread, so that times can be compared with each other and with the
+    engine's.
+
+    Args:
+        base: what the method starts from.
+        method: of `METHODS`.
+        cases: context and test; trials of several methods may share them.
+
+    Raises:
+        SurrogateMismatchError: the base is of another grid.
+    """
+
+    def __init__(self, base: Base, method: Method, cases: Cases):
+        base.check(cases.network)
+        self.base, self.method, self.cases = base, method, cases
+
+    @cached_property
+    def context(self) -> Context:
+        """What the method is told of the topology; raises as `Cases.given_to`."""
+        return self.cases.given_to(self.method, self.base)
+
+    @cached_property
+    def _fitted(self) -> tuple[Predictor, float]:
+        context = self.context
+        with Threads(1):
+            began = time.perf_counter()
+            predictor = self.method.fit(self.base, context)
+            return predictor, time.perf_counter() - began
+
+    @property
+    def predictor(self) -> Predictor:
+        """Fitted on the context; raises as `Method.fit`."""
+        return self._fitted[0]
+
+    @cached_property
+    def y_hat(self) -> Real:
+        """(R, Y) predictions for the test."""
+        return _predicted(self.predictor, self.cases.test.x)
+
+    @cached_property
+    def predict_us_per_row(self) -> float:
+        """Predicting a row, uncorrected, µs."""
+        predictor, x, _ = self.predictor, self.cases.timed_x, self.y_hat
+        with Threads(1):
+            return fastest(lambda: predictor.predict(x)) / len(x) * 1e6
+
+    @cached_property
+    def mae(self) -> dict[str, float]:
+        """Mean absolute errors on the test, by quantity (`QUANTITIES`)."""
+        test = self.cases.test
+        return mean_absolute_errors(test.layout, test.y, self.y_hat)
+
+    @cached_property
+    def mismatch(self) -> dict[str, float]:
+        """Median, 99th percentile and largest of the power mismatch of the test's rows, p.u."""
+        test = self.cases.test
+        voltage = test.layout.unpack_voltage(test.x, self.y_hat)
+        loads = test.layout.unpack_injections(test.x).load_power
+        return mismatch_summary(self.cases.network, voltage, loads)
+
+    @cached_property
+    def cost(self) -> Cost:
+        """What the adaptation took."""
+        fit_s, gradient = self._fitted[1], self.method.gradient
+        return Cost(
+            data_s=self.cases.data_s if len(self.context.x) else 0.0,
+            fit_s=0.0 if gradient else fit_s,
+            gradient_s=fit_s if gradient else 0.0,
+            predict_us_per_row=self.predict_us_per_row,
+        )
+
+    def measurement(self) -> Measurement:
+        """All of it as one result."""
+        test = self.cases.test
+        return Measurement(
+            method=self.method.name,
+            outage=outage_text(self.cases.network.outaged),
+            num_context=len(self.context.x),
+            num_solves=self.context.num_solves,
+            num_test=len(test),
+            test_counts=test.status_counts,
+            mae=self.mae,
+            mismatch=self.mismatch,
+            cost=self.cost,
+        )
+
+    def certified(self, tol: float | None, *, correct_share: float = 0.0) -> CertifiedTest:
+        """The test's predictions, corrected where they need it.
+
+        Args:
+            tol: largest mismatch of a returned row, p.u.; None corrects the share alone.
+            correct_share: share of the rows, the worst ones, that are corrected in any case.
+        """
+        test = self.cases.test
+        certify(test.network, test.layout, test.x[:2], test.y[:2], tol=1e-6)  # may compile
+        found = self._certified(test.x, self.y_hat, tol, correct_share)
+        returned, predict_s = found.rows.returned, self.predict_us_per_row * len(test) * 1e-6
+        return CertifiedTest(
+            tol=float("inf") if tol is None else tol,
+            quantile=correct_share,
+            counts=found.counts(),
+            seconds={"predict": predict_s} | found.rows.seconds,
+            worst_mismatch=found.worst_mismatch,
+            mae=mean_absolute_errors(test.layout, test.y[returned], found.y[returned]),
+        )
+
+    def certified_us_per_row(self, tol: float) -> float:
+        """Predicting a row, checking it, and correcting it if it needs that, µs."""
+        predictor, x = self.predictor, self.cases.timed_x
+
+        def run() -> None:
+            self._certified(x, predictor.predict(x), tol)
+
+        with Threads(1):
+            run()
+            return fastest(run) / len(x) * 1e6
+
+    def error_bars(self, level: float) -> TestedErrorBars:
+        """Error bars that hold at a rate, calibrated on a quarter of the context.
+
+        They belong to a prediction fitted on the rest; a method that takes no solved cases needs a
+        context too, to calibrate on.
+
+        Raises:
+            ContextError: too few solved cases to calibrate on.
+        """
+        test, num_context = self.cases.test, self.cases.num_context
+        cases = self.cases.context if num_context > 0 else None
+        check_calibration(0 if cases is None else len(cases))
+        assert cases is not None
+        count = num_held_out(len(cases), CALIBRATION_SHARE)
+        held = cases.rows(slice(count))
+        if self.method.uses_solved_cases:
+            context = Context.of(cases.rows(slice(count, None)))
+            with Threads(1):
+                predictor = self.method.fit(self.base, context)
+            y_hat = _predicted(predictor, test.x)
+        else:
+            context, predictor, y_hat = self.context, self.predictor, self.y_hat
+        error = _predicted(predictor, held.x) - held.y
+        bars = calibrate(error, level=level, groups=test.layout.y_slices)
+        return TestedErrorBars(
+            level=level,
+            num_context=len(context.x),
+            num_calibration=count,
+            widths=bars.widths(),
+            coverage=bars.coverage(y_hat - test.y),
+        )
+
+    def _certified(
+        self, x: Real, y: Real, tol: float | None, correct_share: float = 0.0
+    ) -> Certified:
+        limit = NO_LIMIT if tol is None else tol
+        layout = self.cases.test.layout
+        return certify(self.cases.network, layout, x, y, tol=limit, quantile=correct_share)
+
+
+def _predicted(predictor: Predictor, x: Real) -> Real:
+    with Threads(1):
+        return predictor.predict(x)
+
+
+def measure_adaptation(
+    base: Base, network: Network, method: Method, *, num_context: int = 400, num_test: int = 1000,
+    spread: float = 0.2, seed: int = 0, **solver: Any,
+) -> Measurement:  # fmt: skip
+    """Adapt to a topology with a context of its own and test on fresh rows of another stream.
+
+    Args:
+        base: trained on the intact grid.
+        network: the new topology.
+        method: of `METHODS`.
+        num_context: scenarios solved for the context, if the method needs solved cases.
+        num_test: scenarios solved for the test.
+        spread: spread of the loads.
+        seed: root seed of context and test.
+        solver: keyword arguments of `solve`.
+
+    Raises:
+        ContextError: a context that is too small for the method.
+        ScenarioError: most of the context or of the test rows have no solution.
+        SurrogateMismatchError: the surrogate is of another grid.
+    """
+    cases = Cases(
+        network, num_context=num_context, num_test=num_test, spread=spread, seed=seed, **solver
+    )
+    return Trial(base, method, cases).measurement()
+
+
+def check_calibration(num_cases: int) -> None:
+    """Pass if error bars can be calibrated on a part of so many solved cases.
+
+    Raises:
+        ContextError: they are too few.
+    """
+    if num_cases < FEWEST_CALIBRATED:
+        raise ContextError(
+            f"error bars are calibrated on a quarter of the context, and {num_cases} cases are too "
+            f"few for that; ask for a context of at least {FEWEST_CALIBRATED}, better 400"
+        )
