@@ -81,17 +81,21 @@ def _measure(scale: Scale, *, grid: str, outage: str, seed: int, draw: int) -> l
     return rows
 
 
-def _keys(scale: Scale) -> Iterator[Key]:
-    for grid in scale.grids_of(*PAPER_RANK):
+def context_keys(
+    scale: Scale, *grids: str, topology: str = "N-2", num_draws: int = 1
+) -> Iterator[Key]:
+    """Each grid, an outage of it, each seed and each draw of a context."""
+    for grid in scale.grids_of(*grids):
         yield from crossed(
-            grid=[grid], outage=[GRIDS[grid].double], seed=scale.seeds, draw=range(NUM_DRAWS)
-        )
+            grid=[grid], outage=[GRIDS[grid].topologies[topology]], seed=scale.seeds,
+            draw=range(num_draws),
+        )  # fmt: skip
 
 
 COVARIANCE = Study(
     name="covariance",
     about="a context's covariance and its spectrum against that of larger contexts",
-    keys=_keys,
+    keys=lambda scale: context_keys(scale, *PAPER_RANK, num_draws=NUM_DRAWS),
     measure=_measure,
 )
 
@@ -145,16 +149,15 @@ def _decades(values: np.ndarray) -> float:
     return float(np.log10(values[0] / values[19]))
 
 
-def tabulate_spectra(rows: Rows) -> list[Table]:
+def tabulate_spectra(rows: Rows) -> Iterator[Table]:
     """What 'effective rank' can mean, at the paper's size of the context."""
-    body = [
-        [GRIDS[grid].label, len(values), PAPER_RANK[grid], *ranks_of(values).values(),
-         _decades(values)]
-        for grid, values in _at_400(rows).items()
-    ]  # fmt: skip
-    columns = ["grid", ">d", ">effective\nrank, paper", ">exp(entropy)", ">99 %\nof variance",
-               ">99.99 %", f">above {EPS:g}", ">decades\nto 20th"]  # fmt: skip
-    return [Table("Directions of the covariance of 400 cases", columns, body)] if body else []
+    yield Table(
+        "Directions of the covariance of 400 cases",
+        ["grid", ">d", ">effective\nrank, paper", ">exp(entropy)", ">99 %\nof variance",
+         ">99.99 %", f">above {EPS:g}", ">decades\nto 20th"],
+        [[GRIDS[grid].label, len(values), PAPER_RANK[grid], *ranks_of(values).values(),
+          _decades(values)] for grid, values in _at_400(rows).items()],
+    )  # fmt: skip
 
 
 def deviation(spectrum: Frame, n: int, reference: int) -> np.ndarray:
@@ -183,13 +186,12 @@ def _others(spectra: list[Frame], n: int, reference: int) -> float:
     return 100 * float(np.median(np.concatenate(found)))
 
 
-def tabulate_deviations(rows: Rows) -> list[Table]:
+def tabulate_deviations(rows: Rows) -> Iterator[Table]:
     """Largest and typical deviations, against the larger context and against other rows."""
-    tables = []
     for grid in _of_first_seed(rows):
         spectra = _spectra(rows, grid)
         *sizes, far = spectra[0].columns
-        tables.append(Table(
+        yield Table(
             f"{GRIDS[grid].label}: deviation of eigenvalues, %",
             [">N", ">sqrt(2/N)", f">first {LEADING}, largest\nto N max", ">others, median",
              f">first {LEADING}, largest\nto 10 N max", ">others, median"],
@@ -198,8 +200,7 @@ def tabulate_deviations(rows: Rows) -> list[Table]:
              for n in sizes],
             "Paper: leading eigenvalues within 5 % at N = 100. sqrt(2/N) is the standard deviation "
             "of one of a normal sample. Others: those above eps.",
-        ))  # fmt: skip
-    return tables
+        )  # fmt: skip
 
 
 def _colours(spectra: dict[str, Frame]) -> dict[Any, Any]:
