@@ -1,7 +1,6 @@
 """Gradient steps on a context, and training from scratch against ICW (Tables IX and X).
 
-A point of the plane of cost and accuracy has its errors from the studies here and its cost from
-`deployment`.
+A point of cost and accuracy has its errors from the studies here, its cost from `deployment`.
 """
 
 import time
