@@ -115,7 +115,7 @@ def spectrum_of(covariance: pd.DataFrame, grid: str, seed: int | None = None) ->
     part = picked(covariance, grid=grid, what="eigenvalue")
     if not len(part):
         return pd.DataFrame()
-    part = part[part.seed == (part.seed.min() if seed is None else seed)]
+    part = picked(part, seed=part.seed.min() if seed is None else seed)
     return part.pivot(index="index", columns="n", values="eigenvalue")
 
 
@@ -225,10 +225,9 @@ def draw_spectra(rows: Rows) -> Figure:
         far = spectrum.columns[-1]
         axes.plot(spectrum.index, spectrum[far], color="black", lw=1, ls=":", label=f"{far:,}")
         axes.axhline(EPS, color=RED, lw=1, ls=(0, (4, 3)), label="eps")
-        axes.set_yscale("log")
+        dress(axes, "index of the eigenvalue", log="y", size=SMALL)
         axes.set_ylim(1e-12, 3 * spectrum.to_numpy().max())
         axes.set_title(GRIDS[grid].label, fontsize=SMALL)
-        dress(axes, "index of the eigenvalue", size=SMALL)
     axes_of[0].set_ylabel("eigenvalue (p.u.², rad²)", fontsize=8)
     _legend(figure, axes_of[0])
     return figure
@@ -261,8 +260,7 @@ def _draw_deviations(axes: Axes, spectrum: Frame, reference: int, colours: dict[
         axes.plot(spectrum.index, values, color=colour, lw=1, label=f"{n:,}")
     few = spectrum.columns[0]
     expected = 100 * np.sqrt(2 / few)
-    label = f"± sqrt(2/{few})"
-    axes.axhspan(-expected, expected, color=GREY, alpha=0.15, lw=0, label=label)
+    axes.axhspan(-expected, expected, color=GREY, alpha=0.15, lw=0, label=f"± sqrt(2/{few})")
     decided = int((spectrum[spectrum.columns[-1]] > EPS).sum())
     axes.axvline(decided + 0.5, color=RED, lw=1, ls=(0, (4, 3)), label="eps")
     axes.set_ylim(*LIMITS)
