@@ -1,6 +1,7 @@
 """`Artefact`: a table or a figure of the paper, and what it needs to be made anew."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ import pandas as pd
 
 from gridshift.errors import GridshiftError
 from gridshift.study.text import real
-from gridshift_paper.claims import Claim, Judged, Note, Rows, decide, note
+from gridshift_paper.claims import Claim, Judged, Note, Rows, Undecided, decide, note
 from gridshift_paper.records import Book, Study
 
 if TYPE_CHECKING:
@@ -45,8 +46,11 @@ class Artefact:
     """Where it is in the paper: 'Table II', 'Fig. 4'; empty: not in it."""
     title: str
     studies: Sequence[Study]
-    tables: Callable[[Rows], Sequence[Table]]
-    """Numbers of the artefact, the paper's beside ours wherever it gives any."""
+    tabulate: Callable[[Rows], Iterable[Table]]
+    """Numbers of the artefact, the paper's beside ours wherever it gives any.
+
+    It may raise `Undecided` where rows are missing; a table without rows isn't shown.
+    """
     draw: "Callable[[Rows], Figure] | None" = None
     """The picture; None for a table."""
     findings: Sequence[Claim | Note] = ()
@@ -60,6 +64,14 @@ class Artefact:
     def rows(self, book: Book) -> Rows:
         """Rows there are of its studies."""
         return {study.name: book.rows(study) for study in self.studies}
+
+    def tables(self, rows: Rows) -> list[Table]:
+        """The tables that these rows suffice for."""
+        found = []
+        with suppress(Undecided):
+            for table in self.tabulate(rows):
+                found += [table] if table.rows else []
+        return found
 
     def comments(self, rows: Rows) -> list[Judged | str]:
         """What these rows say of each finding."""
@@ -79,7 +91,7 @@ MODULES = {
     "context_size": ("context-size-118", "context-size-30"),
     "spectra": ("spectra", "deviations"),
     "cost_plane": ("cost-position", "cost-300", "fine-tuning-cost"),
-    "scratch": ("scratch-no-norm", "scratch-zscore"),
+    "gradient_steps": ("scratch-no-norm", "scratch-zscore"),
     "band": ("band-30",),
     "deployment": ("deployment-cost",),
     "shift": ("operator-shift", "mmd-by-moment"),

@@ -6,28 +6,18 @@ from functools import lru_cache
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, NullFormatter
 
 from gridshift.adapt.baselines.fine_tune import Target
-from gridshift.adapt.context import Context
-from gridshift.adapt.methods import METHODS
 from gridshift.errors import GridshiftError
 from gridshift.pictures import BLUE, GREY
 from gridshift_paper import rules
 from gridshift_paper.artefacts import Artefact, Table
 from gridshift_paper.claims import Claim, Frame, Note, Numbers, Rows
 from gridshift_paper.deployment import BUDGET, PAPER_CORES, TIMES, seconds_of
-from gridshift_paper.figures import dress, panels
-from gridshift_paper.gradient_steps import (
-    TARGET_LABELS,
-    TARGETS,
-    errors_of,
-    rows_of,
-    stepped,
-    steps_of,
-)
+from gridshift_paper.figures import dress, number_ticks, panels
+from gridshift_paper.gradient_steps import TARGET_LABELS, TARGETS, rows_of, stepped, steps_of
 from gridshift_paper.outages import TERCILES, connected_outages
-from gridshift_paper.protocol import Scale, base_surrogate, rows_for_test
+from gridshift_paper.protocol import Scale, adapted, base_surrogate, errors_of, rows_for_test
 from gridshift_paper.records import Key, Record, Study, crossed
 from gridshift_paper.selection import count, measured, picked
 
@@ -58,8 +48,7 @@ def _measure(
     context, test = rows_of(scale, grid, outage, 400, seed)
     base = base_surrogate(scale, grid, seed=seed)
     predictors = {
-        (name, 0): METHODS[name].fit(base, Context.of(context))
-        for name in ("frozen", "icw", "icw-paired")
+        (name, 0): adapted(name, base, context) for name in ("frozen", "icw", "icw-paired")
     }
     for num_steps in steps_of(scale, "mlp"):
         tuned = stepped(scale, grid, context, "mlp", "fine-tune", target, num_steps, seed)
@@ -113,32 +102,30 @@ def band_ratios(rows: Rows, target: str) -> pd.DataFrame:
     return (1 / tuned).mul(icw, axis=0).sort_index(axis=1)
 
 
-def tables(rows: Rows) -> list[Table]:
+def tables(rows: Rows) -> Iterator[Table]:
     """Median ratio by steps, and by third of difficulty at the largest budget."""
-    found = []
     for target, label in TARGET_LABELS.items():
         ratios = band_ratios(rows, target)
         if not len(ratios):
             continue
         last, quartiles = ratios.columns[-1], ratios.quantile([0.25, 0.5, 0.75])
-        found.append(Table(
+        yield Table(
             f"{len(ratios)} outages, fine-tuned towards {label}: MAE of ICW / MAE of fine-tuning",
             ("steps", ">lower\nquartile", ">median", ">upper\nquartile",
              ">outages where\nICW is better", ">paper's\nmedian"),
             [(f"{steps:,}", *map(float, quartiles[steps]), int((ratios[steps] < 1).sum()),
               PAPER_BAND_RATIO if steps == BUDGET else None) for steps in ratios.columns],
             "0 steps are the frozen surrogate. Below 1, ICW has the smaller error.",
-        ))  # fmt: skip
+        )  # fmt: skip
         thirds = {name: part[last] for name, part in ratios.groupby("tercile")}
-        found.append(Table(
+        yield Table(
             f"By difficulty at {last:,} steps, {label}",
             ("third by frozen |V| error", ">outages", ">median ratio", ">ICW's margin",
              ">paper's margin"),
             [(name, len(thirds[name]), float(thirds[name].median()),
               1 / float(thirds[name].median()), told)
              for name, told in PAPER_BAND_MARGIN.items() if name in thirds],
-        ))  # fmt: skip
-    return found
+        )  # fmt: skip
 
 
 def draw(rows: Rows) -> Figure:
@@ -159,9 +146,7 @@ def draw(rows: Rows) -> Figure:
         dress(axes, "gradient steps of fine-tuning", log="y")
     first = axes_of[0]
     first.set_ylabel("MAE of ICW / MAE of\nfine-tuning")
-    first.yaxis.set_major_locator(FixedLocator([0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10]))
-    first.yaxis.set_major_formatter("{x:g}")
-    first.yaxis.set_minor_formatter(NullFormatter())
+    number_ticks(first.yaxis, [0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10])
     first.legend(fontsize=8, loc="lower right")
     return figure
 

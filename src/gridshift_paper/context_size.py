@@ -1,22 +1,20 @@
 """How many solved cases a context needs (Fig. 6, 17)."""
 
+from collections.abc import Iterator
 from functools import partial
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogFormatterSciNotation
 
-from gridshift.errors import GridshiftError
 from gridshift.pictures import BLUE, GREEN, GREY, RED
 from gridshift_paper import rules
 from gridshift_paper.artefacts import Artefact, Table, mean_and_spread
 from gridshift_paper.claims import Claim, Frame, Note, Numbers, Rows
 from gridshift_paper.context_sweep import mean_errors, measure
-from gridshift_paper.protocol import (
-    GRIDS,
-)
+from gridshift_paper.figures import dress, mean_with_band
+from gridshift_paper.protocol import GRIDS
 from gridshift_paper.records import Study, crossed
 from gridshift_paper.selection import mean, measured, picked, spread
 from gridshift_paper.spectra import COVARIANCE, CURVE, NUM_DRAWS, distance_left, landmarks
@@ -55,64 +53,41 @@ def captured(errors: Frame, method: str = "icw") -> Frame:
     return (first - chosen) / (first - last)
 
 
-def tabulate_size(grid: str, rows: Rows) -> list[Table]:
+def tabulate_size(grid: str, rows: Rows) -> Iterator[Table]:
     """The curves of the figure, and the numbers that the paper quotes from it."""
-    errors, covariance, tables = rows[f"context-size-{grid}"], rows["covariance"], []
-    if len(errors):
-        body, distance = [], picked(covariance, grid=grid, what="distance")
-        for n in sorted(set(errors.n) - {0}):
-            part = errors[errors.n == n]
-            outage, apart = part[part.outage != ""], picked(distance, n=n)
-            cells = [
-                part[(part.outage == "") & (part.method == "icw")].overall,
-                outage[outage.method == "icw"].overall,
-                outage[outage.method == "perfect"].overall,
-            ]
-            far = [mean(apart[c]) if len(apart) else None for c in ("nested", "independent")]
-            ms = 1e3 * float(part.collect_s.min())
-            body.append([n, *map(mean_and_spread, cells), ms, *far])
-        tables.append(Table(
-            f"{GRIDS[grid].label}: overall MAE by size of the context",
-            [">N", ">ICW, intact", ">ICW, N-2", ">perfect, N-2", ">ms", ">to N max",
-             ">to 10 N max"], body,
-            "± over draws and seeds. ms: fastest collection of a context, one process. Last two: "
-            "log-Euclidean distance of the covariance to that of the 2,000 cases which the context "
-            "is the start of (paper), and to one of 20,000 cases of their own.",
-        ))  # fmt: skip
-    quoted = _quoted(grid, errors, covariance)
-    if quoted:
-        columns = ["at the paper's N of 400", ">paper", ">ours"]
-        tables.append(Table("Quoted numbers", columns, quoted))
-    return tables
-
-
-def _quoted(grid: str, errors: pd.DataFrame, covariance: pd.DataFrame) -> list[list[object]]:
-    rows: list[list[object]] = []
-    if len(errors):
-        one = errors[errors.n == max(errors.n)]
-        share, told = captured(errors), f"{PAPER_CAPTURED[grid]:.0%}"
-        spread = f"{100 * share.mean():.0f}% ({100 * share.min():.0f} to {100 * share.max():.0f})"
-        solve = 1e3 * float((one.collect_s / one.context_rows).min())
-        rows += [
-            ["share of the improvement from 100 to 2,000", told, spread],
-            ["one solve, ms", PAPER_SOLVE_MS, solve],
-        ]
-    if len(covariance):
-        for column, said in (("nested", "of the same rows"), ("independent", "of other rows")):
-            left = distance_left(covariance, grid, column)
-            told = "below 0.5" if column == "nested" else None
-            name = f"distance to the reference {said}, over that at 100"
-            rows.append([name, told, mean_and_spread(left)])
-    return rows
+    errors, body = measured(rows, f"context-size-{grid}"), []
+    for n, part in errors[errors.n > 0].groupby("n"):
+        lost, apart = part[part.outage != ""], picked(rows["covariance"], grid=grid,
+                                                      what="distance", n=n)  # fmt: skip
+        cells = (picked(part, outage="", method="icw"), picked(lost, method="icw"),
+                 picked(lost, method="perfect"))  # fmt: skip
+        far = [mean(apart[c]) if len(apart) else None for c in ("nested", "independent")]
+        body.append([n, *(mean_and_spread(cell.overall) for cell in cells),
+                     1e3 * float(part.collect_s.min()), *far])  # fmt: skip
+    yield Table(
+        f"{GRIDS[grid].label}: overall MAE by size of the context",
+        [">N", ">ICW, intact", ">ICW, N-2", ">perfect, N-2", ">ms", ">to N max", ">to 10 N max"],
+        body,
+        "± over draws and seeds. ms: fastest collection of a context, one process. Last two: "
+        "log-Euclidean distance of the covariance to that of the 2,000 cases which the context "
+        "is the start of (paper), and to one of 20,000 cases of their own.",
+    )  # fmt: skip
+    largest, share = errors[errors.n == max(errors.n)], 100 * captured(errors)
+    left = [distance_left(rows["covariance"], grid, of) for of in ("nested", "independent")]
+    distance = "distance to the reference of {} rows, over that at 100".format
+    yield Table("Quoted numbers", ["at the paper's N of 400", ">paper", ">ours"], [
+        ["share of the improvement from 100 to 2,000", f"{PAPER_CAPTURED[grid]:.0%}",
+         f"{share.mean():.0f}% ({share.min():.0f} to {share.max():.0f})"],
+        ["one solve, ms", PAPER_SOLVE_MS,
+         1e3 * float((largest.collect_s / largest.context_rows).min())],
+        [distance("the same"), "below 0.5", mean_and_spread(left[0])],
+        [distance("other"), None, mean_and_spread(left[1])],
+    ])  # fmt: skip
 
 
 def draw_size(grid: str, rows: Rows) -> Figure:
     """Errors and the time that they cost above, distance of the covariance below."""
-    errors, covariance = rows[f"context-size-{grid}"], rows["covariance"]
-    if not len(errors) or not len(covariance):
-        raise GridshiftError(
-            f"nothing measured yet: run the studies context-size-{grid} and covariance"
-        )
+    errors, covariance = measured(rows, f"context-size-{grid}"), measured(rows, "covariance")
     figure = Figure(figsize=(3.5, 4.2), layout="constrained")
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
     _draw_errors(upper, errors.loc[errors["n"] > 0])
@@ -122,15 +97,13 @@ def draw_size(grid: str, rows: Rows) -> Figure:
         ("independent", RED, "--", "to ten times as many others"),
     ):
         _band(lower, part, column, colour, style, label)
-    lower.set_ylabel("log-Euclidean\ndistance", fontsize=8)
-    lower.set_xlabel("solved cases in the context", fontsize=8)
+    dress(upper)
+    dress(lower, "solved cases in the context", "log-Euclidean\ndistance", size=8)
     lower.set_ylim(0, 1.5 * part["independent"].max())
     lower.legend(fontsize=7, loc="upper right")
     chosen = landmarks([n for n in set(errors.n) if n])[1]
     for axes in (upper, lower):
         axes.axvline(chosen, color=GREY, lw=1, ls=(0, (4, 3)), zorder=0)
-        axes.tick_params(labelsize=8)
-        axes.grid(axis="y")
     return figure
 
 
@@ -163,9 +136,8 @@ def _band(axes: Axes, frame: Frame, column: str, colour: str, style: str, label:
     """Mean over draws and seeds, and one standard deviation to either side."""
     sizes = sorted(set(frame["n"]))
     cells = [picked(frame, n=n)[column] for n in sizes]
-    mean, width = np.array([c.mean() for c in cells]), np.array([spread(c) for c in cells])
-    axes.plot(sizes, mean, style, color=colour, lw=1.3, marker="o", ms=3, label=label)
-    axes.fill_between(sizes, mean - width, mean + width, color=colour, alpha=0.2, lw=0)
+    mean_with_band(axes, sizes, [c.mean() for c in cells], [spread(c) for c in cells], style,
+                   color=colour, lw=1.3, marker="o", ms=3, label=label)  # fmt: skip
 
 
 def _share(grid: str, rows: Rows, method: str = "icw") -> Numbers:
@@ -197,12 +169,12 @@ def _far(grid: str, rows: Rows) -> Numbers:
 
 
 def _fall(grid: str, rows: Rows) -> Numbers:
-    mean = mean_errors(f"context-size-{grid}", grid, rows)
-    first, chosen, last = landmarks(mean.index[1:])
-    exact = mean["perfect"]
+    errors = mean_errors(f"context-size-{grid}", grid, rows)
+    first, chosen, last = landmarks(errors.index[1:])
+    exact = errors["perfect"]
     return {f"from {first:,} to {last:,} cases": exact[first] / exact[last],
             "as the root of the size": (last / first) ** 0.5,
-            f"share in ICW's error at {chosen:,}": exact[chosen] / mean["icw"][chosen]}  # fmt: skip
+            f"share in ICW's error at {chosen:,}": (exact / errors["icw"])[chosen]}  # fmt: skip
 
 
 def _on_size(grid: str) -> list[Claim | Note]:
@@ -233,14 +205,12 @@ def _on_size(grid: str) -> list[Claim | Note]:
     ]  # fmt: skip
 
 
-ARTEFACTS = (
-    *(
-        Artefact(
-            f"context-size-{grid.removeprefix('case')}", place,
-            f"accuracy and cost by size of the context, {GRIDS[grid].label}",
-            (SIZES[grid], COVARIANCE), partial(tabulate_size, grid), partial(draw_size, grid),
-            _on_size(grid),
-        )
-        for grid, place in (("case118", "Fig. 6"), ("case30", "Fig. 17"))
-    ),
+ARTEFACTS = tuple(
+    Artefact(
+        f"context-size-{grid.removeprefix('case')}", place,
+        f"accuracy and cost by size of the context, {GRIDS[grid].label}",
+        (SIZES[grid], COVARIANCE), partial(tabulate_size, grid), partial(draw_size, grid),
+        _on_size(grid),
+    )
+    for grid, place in (("case118", "Fig. 6"), ("case30", "Fig. 17"))
 )  # fmt: skip

@@ -4,29 +4,28 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain
 
-from gridshift.adapt.context import Context
-from gridshift.adapt.methods import METHODS
 from gridshift.adapt.surrogate import Surrogate
 from gridshift.errors import RankDeficientWarning
-from gridshift.trial.metrics import mean_absolute_errors
 from gridshift_paper import rules
 from gridshift_paper.artefacts import Artefact, Table, mean_and_spread
 from gridshift_paper.claims import Claim, Frame, Note, Numbers, Rows
 from gridshift_paper.protocol import (
     GRIDS,
     Scale,
+    adapted,
     base_surrogate,
-    context_mean,
     context_rows,
+    errors_of,
     errors_where_given,
-    perfect_icw,
+    reference_levels,
     rows_for_test,
     surrogate_without_dropout,
 )
-from gridshift_paper.records import Key, Record, Study, crossed
-from gridshift_paper.selection import by_seed, measured
-from gridshift_paper.spectra import sizes_of
+from gridshift_paper.records import Record, Study
+from gridshift_paper.selection import by_seed, mean, measured, picked
+from gridshift_paper.spectra import context_keys, sizes_of
 
 SWEEP = {"case118": (1, 1.5, 2, 3, 4), "case300": (2, 3, 5, 7.5, 10)}
 """Sizes of Table VIII likewise."""
@@ -57,10 +56,12 @@ def measure(
     scale: Scale, *, grid: str, outage: str, seed: int, draw: int,
     factors: Mapping[str, Sequence[float]], start: Start = base_surrogate,
 ) -> list[Record]:  # fmt: skip
+    """Errors of the frozen surrogate, then of each size of the context by each level beside ICW."""
     base = start(scale, grid, seed=seed)
     test = rows_for_test(grid, outage, scale.num_test, seed=seed)
-    frozen = mean_absolute_errors(test.layout, test.y, base.predict(test.x))
-    rows: list[Record] = [{"n": 0, "method": "frozen", "test_rows": len(test), **frozen}]
+    rows: list[Record] = [
+        {"n": 0, "method": "frozen", "test_rows": len(test), **errors_of(base, test)}
+    ]
     context_rows(grid, outage, 2, seed=seed, draw=draw)  # compiling is no collecting
     for n in sizes_of(scale, factors[grid]):
         began = time.perf_counter()
@@ -68,11 +69,8 @@ def measure(
         collect_s = time.perf_counter() - began
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RankDeficientWarning)  # the sizes tell
-            levels = {
-                "icw": METHODS["icw"].fit(base, Context.of(context)).predict(test.x),
-                "perfect": perfect_icw(grid, context, test, base.transform),
-                "context-mean": context_mean(context, test),
-            }
+            levels = {"icw": adapted("icw", base, context).predict(test.x)}
+            levels |= reference_levels(grid, context, test, {"perfect": base.transform})
         for method, y_hat in levels.items():
             errors, num = errors_where_given(test, y_hat)
             counts = {"context_rows": len(context), "test_rows": num}
@@ -80,57 +78,49 @@ def measure(
     return rows
 
 
-def _sweep_keys(scale: Scale) -> Iterator[Key]:
-    for grid in scale.grids_of(*SWEEP):
-        yield from crossed(grid=[grid], outage=[GRIDS[grid].single], seed=scale.seeds, draw=[0])
-
-
 SWEEPS = Study(
     name="context-sweep",
     about="error of ICW on the N-1 outage by size of the context, 118 and 300 buses",
-    keys=_sweep_keys,
+    keys=lambda scale: context_keys(scale, *SWEEP, topology="N-1"),
     measure=partial(measure, factors=SWEEP),
 )
 SWEEPS_NO_DROPOUT = Study(
     name="context-sweep-no-dropout",
     about="the same around a surrogate that fits the intact grid better",
-    keys=_sweep_keys,
+    keys=lambda scale: context_keys(scale, *SWEEP, topology="N-1"),
     measure=partial(measure, factors=SWEEP, start=surrogate_without_dropout),
 )
 
 
-def tabulate_sweep(rows: Rows) -> list[Table]:
+def tabulate_sweep(rows: Rows) -> Iterator[Table]:
     """Table VIII: errors, improvements, and the levels that say what limits them."""
-    frame, better, tables = rows["context-sweep"], rows["context-sweep-no-dropout"], []
+    frame, better = measured(rows, "context-sweep"), rows["context-sweep-no-dropout"]
     columns = [">N", *(h for name in (">overall", ">Q gen", ">|V|") for h in (">paper", name))]
-    for grid in dict.fromkeys(frame.grid) if len(frame) else ():
-        part, label = frame[frame.grid == grid], GRIDS[grid].label
-        frozen = part[part.method == "frozen"].set_index("seed")
+    for grid, part in frame.groupby("grid", sort=False):
+        label = GRIDS[grid].label
+        frozen = picked(part, method="frozen").set_index("seed")
         errors, factors, levels = [], [], []
         for n in sorted(set(part.n) - {0}):
             told = PAPER_SWEEP[grid].get(n, (None,) * 6)
-            at = {m: p.set_index("seed") for m, p in part[part.n == n].groupby("method")}
+            at = {m: p.set_index("seed") for m, p in picked(part, n=n).groupby("method")}
             icw = at["icw"]
-            errors.append([n])
-            factors.append([n])
-            for place, quantity in enumerate(QUANTITIES):
-                errors[-1] += [told[place], mean_and_spread(icw[quantity])]
-                ratio = frozen[quantity] / icw[quantity]
-                factors[-1] += [told[place + 3], mean_and_spread(ratio)]
+            ours = [mean_and_spread(icw[q]) for q in QUANTITIES]
+            gains = [mean_and_spread(frozen[q] / icw[q]) for q in QUANTITIES]
+            errors.append([n, *chain(*zip(told[:3], ours, strict=True))])
+            factors.append([n, *chain(*zip(told[3:], gains, strict=True))])
             better_icw = by_seed(better, "overall", grid=grid, method="icw", n=n)
-            exact, constant = (float(at[m]["overall"].mean()) for m in ("perfect", "context-mean"))
-            both = map(mean_and_spread, (icw["overall"], better_icw))
-            levels.append([n, int(icw.context_rows.min()), *both, exact, constant])
-        tables += [
-            Table(f"{label}, MAE (p.u. and rad)", columns, errors),
-            Table(f"{label}, frozen over ICW", columns, factors),
-            Table(f"{label}, overall MAE by level",
-                  [">N", ">solved", ">ICW", ">no dropout", ">perfect", ">mean"], levels,
-                  f"Frozen: overall {mean_and_spread(frozen.overall)}. No dropout, perfect: ICW "
-                  "around a network trained without dropout, and around exact solutions of the "
-                  "intact grid. Mean: the context's."),
-        ]  # fmt: skip
-    return tables
+            exact, constant = (mean(at[m]["overall"]) for m in ("perfect", "context-mean"))
+            levels.append([n, int(icw.context_rows.min()), ours[0], mean_and_spread(better_icw),
+                           exact, constant])  # fmt: skip
+        yield Table(f"{label}, MAE (p.u. and rad)", columns, errors)
+        yield Table(f"{label}, frozen over ICW", columns, factors)
+        yield Table(
+            f"{label}, overall MAE by level",
+            [">N", ">solved", ">ICW", ">no dropout", ">perfect", ">mean"], levels,
+            f"Frozen: overall {mean_and_spread(frozen.overall)}. No dropout, perfect: ICW around a "
+            "network trained without dropout, and around exact solutions of the intact grid. Mean: "
+            "the context's.",
+        )  # fmt: skip
 
 
 def mean_errors(study: str, grid: str, rows: Rows) -> Frame:
@@ -141,8 +131,8 @@ def mean_errors(study: str, grid: str, rows: Rows) -> Frame:
 
 def _gains(grid: str, rows: Rows, method: str = "icw") -> Numbers:
     """Frozen over adapted at the smallest and the largest context, and the growth between them."""
-    mean = mean_errors("context-sweep", grid, rows)
-    return _grown((mean["frozen"][0] / mean[method].iloc[1:]).to_dict())
+    errors = mean_errors("context-sweep", grid, rows)
+    return _grown((errors["frozen"][0] / errors[method].iloc[1:]).to_dict())
 
 
 def _grown(gains: Mapping[int, float]) -> dict[str, float]:
@@ -155,18 +145,18 @@ def _recovered(rows: Rows) -> Numbers:
     """Share of what the largest context takes off the frozen error that the smallest does."""
     found = {}
     for grid in SWEEP:
-        mean = mean_errors("context-sweep", grid, rows)
-        gain = mean["frozen"][0] - mean["icw"].iloc[1:]
+        errors = mean_errors("context-sweep", grid, rows)
+        gain = errors["frozen"][0] - errors["icw"].iloc[1:]
         found[f"{gain.index[0]:,} cases of {grid}"] = gain.iloc[0] / gain.iloc[-1]
     return found
 
 
 def _network(grid: str, rows: Rows) -> Numbers:
     """At the largest context: how much of the error is the network's, ours and the paper's."""
-    mean, n = mean_errors("context-sweep", grid, rows), max(PAPER_SWEEP[grid])
-    if n not in mean.index:
+    errors, n = mean_errors("context-sweep", grid, rows), max(PAPER_SWEEP[grid])
+    if n not in errors.index:
         return {}
-    icw, exact, paper = mean["icw"][n], mean["perfect"][n], PAPER_SWEEP[grid][n][0]
+    icw, exact, paper = errors["icw"][n], errors["perfect"][n], PAPER_SWEEP[grid][n][0]
     return {"share of the network in ICW's error": 1 - exact / icw,
             "paper's error over ours": paper / icw,
             "and over that around exact solutions": paper / exact}  # fmt: skip

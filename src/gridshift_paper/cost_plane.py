@@ -5,7 +5,6 @@ from functools import partial
 from itertools import product
 from typing import Any
 
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -15,7 +14,7 @@ from gridshift_paper import rules
 from gridshift_paper.artefacts import Artefact, Table, mean_and_spread
 from gridshift_paper.claims import Claim, Note, Numbers, Rows
 from gridshift_paper.deployment import BACKBONES, factor
-from gridshift_paper.figures import dress, panels
+from gridshift_paper.figures import dress, mean_with_band, panels
 from gridshift_paper.gradient_steps import (
     PLANE,
     TARGET_LABELS,
@@ -51,29 +50,19 @@ SCRATCH = {"scratch, z-score": ("scratch", "zscore")}
 """Name to kind and target of a curve."""
 
 
-def fine_tuning_tables(rows: Rows) -> list[Table]:
+def fine_tuning_tables(rows: Rows) -> Iterator[Table]:
     """Fine-tuning on 30-bus N-2, by backbone and context, with the paper's targets and ours."""
-    return [
-        table
-        for backbone, label in BACKBONES.items()
-        for num in contexts_of(rows, "case30", backbone)
-        for table in _plane_tables(
-            rows, "v", "case30", num, f"{label}, {num:,} context rows, 30-bus N-2, |V| error",
-            FINE_TUNED, backbone,
-        )
-    ]  # fmt: skip
+    for backbone, label in BACKBONES.items():
+        for num in contexts_of(rows, "case30", backbone):
+            title = f"{label}, {num:,} context rows, 30-bus N-2, |V| error"
+            yield from _plane_tables(rows, "v", "case30", num, title, FINE_TUNED, backbone)
 
 
-def position_tables(rows: Rows) -> list[Table]:
+def position_tables(rows: Rows) -> Iterator[Table]:
     """The plane of cost and accuracy on both grids: all ways, overall error."""
-    return [
-        table
-        for grid in ("case30", "case118")
-        for table in _plane_tables(
-            rows, "overall", grid, 400, f"{grid} N-2, 400 context rows, overall error",
-            FINE_TUNED | SCRATCH,
-        )
-    ]  # fmt: skip
+    for grid in ("case30", "case118"):
+        title = f"{grid} N-2, 400 context rows, overall error"
+        yield from _plane_tables(rows, "overall", grid, 400, title, FINE_TUNED | SCRATCH)
 
 
 def _plane_tables(
@@ -87,11 +76,10 @@ def _plane_tables(
         costs = (point.cost_s, point.cost_pandapower_s) if name == "icw" else (None, None)
         if len(point.errors):
             lines.append((name, mean_and_spread(point.errors), *costs))
-    if lines:
-        columns = ("without gradient steps", ">error", ">cost (s)", ">cost with\npandapower (s)")
-        yield Table(title, columns, lines)
+    columns = ("without gradient steps", ">error", ">cost (s)", ">cost with\npandapower (s)")
+    yield Table(title, columns, lines)
     curves = {
-        name: {point.num_steps: point for point in points}
+        f">{name}".replace(", ", ",\n"): {point.num_steps: point for point in points}
         for name, (kind, target) in ways.items()
         if (points := curve(rows, quantity, grid, backbone, kind=kind, target=target,
                             num_context=num))
@@ -99,16 +87,14 @@ def _plane_tables(
     lines = []
     for number in sorted({number for points in curves.values() for number in points}):
         at = [points.get(number) for points in curves.values()]
-        first = next(point for point in at if point is not None)
+        first = next(filter(None, at))
         errors = [None if point is None else mean_and_spread(point.errors) for point in at]
         lines.append((f"{number:,}", first.cost_s, first.cost_pandapower_s, *errors))
-    if lines:
-        names = (f">{name}".replace(", ", ",\n") for name in curves)
-        columns = ("steps", ">cost\n(s)", ">with pan-\ndapower", *names)
-        yield Table(f"{title}, by gradient steps", columns, lines)
+    columns = ("steps", ">cost\n(s)", ">with pan-\ndapower", *curves)
+    yield Table(f"{title}, by gradient steps", columns, lines)
 
 
-def cost_300_tables(rows: Rows) -> list[Table]:
+def cost_300_tables(rows: Rows) -> tuple[Table, Table]:
     """300-bus N-1: frozen, ICW and fine-tuning at the largest budget, by context."""
     errors, costs = [], []
     for num in contexts_of(rows, "case300"):
@@ -126,14 +112,13 @@ def cost_300_tables(rows: Rows) -> list[Table]:
             error, at_end, seconds = PAPER_300[num]
             errors.append(("paper", PAPER_300_FROZEN, error, at_end, None))
             costs.append(("paper", seconds, None, "5× to 21×"))
-    tables = [
+    return (
         Table("300-bus N-1, |V| error; fine-tuning with 4,000 steps",
               ("context", ">frozen", ">ICW", ">fine-tuned,\nraw y", ">fine-tuned,\nz-score"),
               errors),
         Table("300-bus N-1, cost of one adaptation (s), one thread",
               ("context", ">ICW", ">fine-tuning", ">fine-tuning / ICW"), costs),
-    ]  # fmt: skip
-    return tables if errors else []
+    )  # fmt: skip
 
 
 def _plane(rows: Rows, shown: Sequence[str], height: float) -> Any:
@@ -209,16 +194,13 @@ def _star(axes: Axes, icw: Point, colour: str, **label: str) -> None:
 def _plot(
     axes: Axes, points: Sequence[Point], colour: str, marker: str, label: str, line: str = "-"
 ) -> None:  # fmt: skip
-    if not points:
-        return
-    cost = [point.cost_s for point in points]
-    mean = np.array([point.error for point in points])
-    spread = np.array([point.deviation for point in points])
-    axes.plot(cost, mean, line, marker=marker, color=colour, ms=3.5, lw=1.2, label=label)
-    if spread.any():
+    if points:
         # a band around a mean can't reach below zero on a logarithmic axis
-        low = np.maximum(mean - spread, mean / 10)
-        axes.fill_between(cost, low, mean + spread, color=colour, alpha=0.18, lw=0)
+        mean_with_band(
+            axes, [point.cost_s for point in points], [point.error for point in points],
+            [point.deviation for point in points], line, above_tenth=True, alpha=0.18,
+            marker=marker, color=colour, ms=3.5, lw=1.2, label=label,
+        )  # fmt: skip
 
 
 def _levels(

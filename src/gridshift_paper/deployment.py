@@ -8,15 +8,13 @@ pandapower's solver and a GPU's gradient steps; here both are seconds of one CPU
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gridshift.adapt.baselines.fine_tune import GradientConfig, adapt_fine_tune
-from gridshift.adapt.context import Context
-from gridshift.adapt.methods import METHODS
+from gridshift.adapt.context import Context, Predictor
 from gridshift.bench.case import Case
 from gridshift.bench.clock import fastest
 from gridshift.bench.peers import Pandapower
@@ -30,6 +28,7 @@ from gridshift_paper.protocol import (
     BACKBONE_LABELS,
     GRIDS,
     Scale,
+    adapted,
     base_surrogate,
     context_rows,
     rows_for_test,
@@ -67,12 +66,11 @@ def _time_keys(scale: Scale) -> Iterator[Key]:
 
 
 def _measure_times(scale: Scale, *, grid: str, part: str, backbone: str) -> Sequence[Record]:
-    if part == "solve":
-        return _solve_times(scale, grid)
-    return _network_times(scale, grid, backbone)
+    measure = _solve_times if part == "solve" else partial(_network_times, backbone=backbone)
+    return [{"outage": GRIDS[grid].single, **measure(scale, grid)}]
 
 
-def _solve_times(scale: Scale, grid: str) -> Sequence[Record]:
+def _solve_times(scale: Scale, grid: str) -> Record:
     """Seconds a solved case costs, by the engine and by pandapower, one thread, on N-1 Most."""
     outage, num = GRIDS[grid].single, scale.num_context
     with Threads(1):
@@ -81,32 +79,31 @@ def _solve_times(scale: Scale, grid: str) -> Sequence[Record]:
         case = Case.of(grid, tuple(outage.split(",")))
         run = Pandapower().prepare(case, few.load_p, few.load_q, 1e-8)
         rows = fastest(run, repeats=3) / few.num_rows
-    return [{"outage": outage, "engine_s": engine, "pandapower_s": rows}]
+    return {"engine_s": engine, "pandapower_s": rows}
 
 
-def _network_times(scale: Scale, grid: str, backbone: str) -> Sequence[Record]:
+def _network_times(scale: Scale, grid: str, backbone: str) -> Record:
     """Seconds of ICW's fit, of predicting the test rows, and of a gradient step, one thread."""
     outage = GRIDS[grid].single
     base = base_surrogate(scale, grid, backbone=backbone).on(topology(grid, outage))
-    context = Context.of(context_rows(grid, outage, scale.num_context))
+    context = context_rows(grid, outage, scale.num_context)
     x = rows_for_test(grid, outage, scale.num_test).x
     num_steps = min(100 if backbone == "mlp" else 20, scale.num_steps)
-    config = GradientConfig(num_steps=num_steps, target="zscore")
+
+    def tuned(number: int) -> Predictor:
+        config = GradientConfig(num_steps=number, target="zscore")
+        return adapt_fine_tune(base, Context.of(context), config=config)
+
     with Threads(1):
-        adapted = METHODS["icw"].fit(base, context)
-        tuned = adapt_fine_tune(base, context, config=replace(config, num_steps=1))
-        return [
-            {
-                "outage": outage,
-                "fit_s": fastest(lambda: METHODS["icw"].fit(base, context), repeats=REPEATS),
-                "predict_s": fastest(lambda: adapted.predict(x), repeats=REPEATS),
-                "predict_tuned_s": fastest(lambda: tuned.predict(x), repeats=REPEATS),
-                "step_s": fastest(
-                    lambda: adapt_fine_tune(base, context, config=config), repeats=REPEATS
-                )
-                / num_steps,
-            }
-        ]
+        icw, once = adapted("icw", base, context), tuned(1)
+        work = {
+            "fit_s": lambda: adapted("icw", base, context),
+            "predict_s": lambda: icw.predict(x),
+            "predict_tuned_s": lambda: once.predict(x),
+            "step_s": lambda: tuned(num_steps),
+        }
+        seconds = {name: fastest(one, repeats=REPEATS) for name, one in work.items()}
+    return seconds | {"step_s": seconds["step_s"] / num_steps}
 
 
 TIMES = Study(
@@ -128,9 +125,9 @@ def _sweep(scale: Scale, *, grid: str) -> Sequence[Record]:
         for outage in outages:
             x = rows_for_test(grid, outage, scale.num_test).x
             start = time.perf_counter()
-            context = Context.of(context_rows(grid, outage, scale.num_context))
+            context = context_rows(grid, outage, scale.num_context)
             solved = time.perf_counter()
-            predictor = METHODS["icw"].fit(base, context)
+            predictor = adapted("icw", base, context)
             fitted = time.perf_counter()
             rows += len(predictor.predict(x))
             spent["data_s"] += solved - start
@@ -215,41 +212,35 @@ def deployment(rows: Rows, grid: str, *, solver: str, cores: int) -> tuple[Any, 
             factor(tuned / icw))  # fmt: skip
 
 
-def tables(rows: Rows) -> list[Table]:
+def tables(rows: Rows) -> Iterator[Table]:
     """The paper's accounting by pandapower and by the engine, and wall time as it passed."""
-    grids = [grid for grid in GRIDS if len(picked(rows["deployment-sweep"], grid=grid))]
-    if not grids:
-        return []
-    found = []
+    sweeps = measured(rows, "deployment-sweep").groupby("grid", sort=False).last()
+    grids = [grid for grid in GRIDS if grid in sweeps.index]
     for solver, label in (("pandapower", "pandapower"), ("engine", "our engine")):
         lines: list[tuple[object, ...]] = []
         for grid in grids:
             lines += filter(None, [deployment(rows, grid, solver=solver, cores=PAPER_CORES)])
             paper = PAPER_DEPLOYMENT[grid]
             lines.append(("paper", *paper[:-1], factor(paper[-1])))
-        found.append(
-            Table(f"Serial solver time of {label}, divided by {PAPER_CORES} cores",
-                  DEPLOYMENT_COLUMNS, lines,
-                  "The paper's accounting. ICW inf.: its statistics, and 1,000 predictions.")
-        )  # fmt: skip
+        yield Table(f"Serial solver time of {label}, divided by {PAPER_CORES} cores",
+                    DEPLOYMENT_COLUMNS, lines,
+                    "The paper's accounting. ICW inf.: its statistics, and 1,000 predictions."
+                    )  # fmt: skip
     serial = [deployment(rows, grid, solver="engine", cores=1) for grid in grids]
-    found.append(Table("Our engine, everything on one thread", DEPLOYMENT_COLUMNS,
-                       [line for line in serial if line]))  # fmt: skip
+    yield Table("Our engine, everything on one thread", DEPLOYMENT_COLUMNS,
+                [line for line in serial if line])  # fmt: skip
     lines = []
     for grid in grids:
-        row = picked(rows["deployment-sweep"], grid=grid).iloc[-1]
+        row = sweeps.loc[grid]
         parts = [float(row[name]) for name in ("data_s", "fit_s", "predict_s")]
         exact = seconds_of(rows, grid).engine * int(row.num_rows)
-        counts = int(row.num_outages), int(row.num_left_out)
-        lines.append((grid, *counts, *parts, sum(parts), exact))
-    found.append(
-        Table("ICW for every outage as it ran here, wall time on one thread of a shared machine",
-              ("grid", ">K", ">no nominal\nsolution", ">solves (s)", ">fit (s)", ">predict (s)",
-               ">total (s)", ">exact rows\ninstead (s)"), lines,
-              "Last column: the engine's time for the rows that were predicted, context not "
-              "needed.")
+        lines.append((grid, int(row.num_outages), int(row.num_left_out), *parts, sum(parts), exact))
+    yield Table(
+        "ICW for every outage as it ran here, wall time on one thread of a shared machine",
+        ("grid", ">K", ">no nominal\nsolution", ">solves (s)", ">fit (s)", ">predict (s)",
+         ">total (s)", ">exact rows\ninstead (s)"), lines,
+        "Last column: the engine's time for the rows that were predicted, context not needed.",
     )  # fmt: skip
-    return found
 
 
 def _speed_ups(rows: Rows, solver: str, cores: int) -> Numbers:

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter
 
 from gridshift.pictures import BLUE, GREY, ORANGE, STYLE
 from gridshift_paper.claims import Frame, Undecided
@@ -90,6 +90,25 @@ def plain_ticks(axis: Axis, limits: tuple[float, float]) -> None:
         axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high > 5 * low else (1, 2, 3, 5, 7)))
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axis.set_minor_formatter(NullFormatter())
+
+
+def number_ticks(axis: Axis, at: Sequence[float]) -> None:
+    """These numbers as they are, and no others."""
+    axis.set_major_locator(FixedLocator(at))
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_formatter(NullFormatter())
+
+
+def mean_with_band(
+    axes: Axes, at: Sequence[float], mean: Sequence[float], spread: Sequence[float],
+    line: str = "-", *, above_tenth: bool = False, alpha: float = 0.2, **style: Any,
+) -> None:  # fmt: skip
+    """A curve, and one deviation to either side of it, not below a tenth if so asked."""
+    middle, width = np.array(mean), np.array(spread)
+    axes.plot(at, middle, line, **style)
+    if width.any():
+        low = np.maximum(middle - width, middle / 10) if above_tenth else middle - width
+        axes.fill_between(at, low, middle + width, color=style["color"], alpha=alpha, lw=0)
 
 
 def method_legend(figure: Figure, methods: Iterable[str] = tuple(NAMES), *more: Line2D) -> None:

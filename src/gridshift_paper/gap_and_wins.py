@@ -4,19 +4,27 @@ The figures have MMD_Y - MMD_Z against (e_k - e_base) / e_base, one point an out
 distance of the outage's outputs from the intact grid's, MMD_Z that of the whitened ones.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+from matplotlib.ticker import NullLocator
 
 from gridshift.pictures import BLUE, GREY, RED
 from gridshift_paper import rules
 from gridshift_paper.artefacts import Artefact, Table
 from gridshift_paper.claims import Claim, Frame, Note, Numbers, Rows
-from gridshift_paper.figures import COLOURS, SMALL, dress, method_legend, panels, plain_ticks
+from gridshift_paper.figures import (
+    COLOURS,
+    SMALL,
+    dress,
+    method_legend,
+    number_ticks,
+    panels,
+    plain_ticks,
+)
 from gridshift_paper.outages import (
     OUTAGES,
     OUTAGES_300,
@@ -88,8 +96,6 @@ def correlation(gap: Frame, name: str, *, ranks: bool = False, of: str = "increa
 
 def gap_tables(grid: str, rows: Rows) -> Sequence[Table]:
     """Correlations with the increase of ICW's error, and the hardest outages."""
-    if grid not in grids_of(rows, OUTAGES):
-        return ()
     gap = gaps(frame_of(rows, OUTAGES, grid))
     kept = gap[~gap.excluded]
     hardest = gap[gap.excluded].sort_values("increase", ascending=False)
@@ -120,8 +126,7 @@ def draw_gap(grid: str, rows: Rows) -> Figure:
                  label=f"paper would leave out ({len(left_out)})")  # fmt: skip
     if gap.increase.max() > 2:  # so that the hardest can be shown and the others told apart
         axes.set_yscale("symlog", linthresh=1)
-        axes.yaxis.set_major_locator(FixedLocator([-0.5, 0, 0.5, 1, 2, 5, 10, 20, 50]))
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        number_ticks(axes.yaxis, [-0.5, 0, 0.5, 1, 2, 5, 10, 20, 50])
         axes.yaxis.set_minor_locator(NullLocator())
     dress(
         axes, r"$\Delta$MMD = MMD$_Y$ − MMD$_Z$", r"$(e_k - e_\mathrm{base})\,/\,e_\mathrm{base}$",
@@ -156,17 +161,17 @@ def _count(frame: Frame, column: str, one: str, other: str) -> str:
     return f"{won}/{number} ({low if low == high else f'{low}–{high}'})"
 
 
-def win_tables(rows: Rows) -> Sequence[Table]:
+def win_tables(rows: Rows) -> Iterator[Table]:
     """Who is better on how many outages, and where ICW is worse than the frozen surrogate."""
-    tables, lines = [], []
+    lines = []
     for grid, frame in frames(rows).items():
-        tables.append(Table(
+        yield Table(
             f"{grid}: outages on which the first is better, by the mean over seeds",
             ("first", "against", ">overall", ">|V|", ">theta"),
             [(NAMES[one], NAMES[other], *(_count(frame, c, one, other) for c in COLUMNS))
              for one, other in DUELS if {one, other} <= set(frame.method)],
             f"In brackets: at single seeds (of {frame.seed.nunique()}), fewest to most.",
-        ))  # fmt: skip
+        )  # fmt: skip
         error = outages(frame, "overall")
         group, base = terciles(error["frozen"]), intact(frame, "overall").mean()
         for method in ("icw", TENFOLD, "icw-paired"):
@@ -175,7 +180,7 @@ def win_tables(rows: Rows) -> Sequence[Table]:
                 (grid, NAMES[method], *(int(lost[group == name].sum()) for name in TERCILES),
                  base[method], error["frozen"].quantile(1 / 3), ratio.median(), ratio.min())
             )  # fmt: skip
-    losses = Table(
+    yield Table(
         "Outages on which adapting is worse than doing nothing (overall), by thirds of the frozen "
         "error",
         ("grid", "method", ">low", ">mid", ">high", ">error,\nintact", ">frozen,\nlow",
@@ -183,7 +188,6 @@ def win_tables(rows: Rows) -> Sequence[Table]:
         "'Frozen, low': the largest frozen error of the low third. Factor: frozen over adapted; "
         "n × 10: ten times the context.",
     )  # fmt: skip
-    return [*tables, losses] if tables else []
 
 
 def draw_wins(rows: Rows) -> Figure:

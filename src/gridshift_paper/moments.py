@@ -1,6 +1,6 @@
 """How many moments to match: error by level (Figures 10, 11), fit by width (Table VI)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -81,40 +81,34 @@ def _perfect(rows: Rows, name: str) -> float:
     return mean(by_seed(exact, "overall"))
 
 
-def _tables_of_mae(rows: Rows) -> Sequence[Table]:
-    return [
-        Table(
+def _tables_of_mae(rows: Rows) -> Iterator[Table]:
+    for b in _measured(rows):
+        label = SHOWN[b][0]
+        yield Table(
             f"Overall MAE by moments matched, {label}, case30, N-2 Most",
             ("level", ">ours", ">paper", ">/ level 2", ">perfect surrogate"),
             [(LEVELS[n][0], mean_and_spread(level(rows, n, b)), PAPER_MAE.get((b, n)),
               rise(rows, n, b), _perfect(rows, n)) for n in LEVELS],
             f"Paper: numbers of Table II, and level 3 above level 2 by {PAPER_RISE[label]:.1%}. "
             "3*: moments 1 and 2 of the context, skewness as trained.",
-        )
-        for b, (label, _, _) in SHOWN.items()
-        if len(picked(rows["variants"], grid="case30", backbone=b))
-    ]  # fmt: skip
+        )  # fmt: skip
 
 
-def _tables_of_voltage(rows: Rows) -> Sequence[Table]:
-    return [
-        Table(
+def _tables_of_voltage(rows: Rows) -> Iterator[Table]:
+    for t, label in DOMAINS.items() if _measured(rows) else ():
+        yield Table(
             f"Voltage MAE by moments matched, MLP, case30, {label}, p.u.",
             ("level", ">ours", ">/ level 2", ">paper"),
             [(LEVELS[n][0], mean_and_spread(level(rows, n, "mlp", t, "v")),
               rise(rows, n, "mlp", t, "v"), PAPER_VOLTAGE_RATIO[label] if n == "3" else None)
-             for n in (LEVELS if len(rows["variants"]) else ())],
+             for n in LEVELS],
             "Paper: over level 2. 3*: moments 1 and 2 of the context, skewness as trained.",
-        )
-        for t, label in DOMAINS.items()
-    ]  # fmt: skip
+        )  # fmt: skip
 
 
-def _canvas(rows: Rows, size: tuple[float, float]) -> tuple[Figure, Axes, list[str]]:
-    """A picture, and the backbones that were measured."""
-    found = [b for b in SHOWN if len(level(rows, "2", b))]
-    figure, (axes,) = panels(found[:1], "rows of ICW on case30", size)
-    return figure, axes, found
+def _measured(rows: Rows) -> list[str]:
+    """Backbones of which there are rows with ICW."""
+    return [b for b in SHOWN if len(level(rows, "2", b))]
 
 
 def _finish(axes: Axes, y_label: str, x_label: str) -> None:
@@ -126,7 +120,8 @@ def _finish(axes: Axes, y_label: str, x_label: str) -> None:
 
 def _draw_mae(rows: Rows) -> Figure:
     with mpl.rc_context(PRINT):
-        figure, axes, found = _canvas(rows, (3.5, 2.8))
+        found = _measured(rows)
+        figure, (axes,) = panels(found[:1], "rows of ICW on case30", (3.5, 2.8))
         for offset, backbone in zip((-0.05, 0.05), found, strict=False):
             label, colour, marker = SHOWN[backbone]
             errors = [level(rows, name, backbone) for name in LEVELS]
@@ -146,7 +141,7 @@ def _draw_mae(rows: Rows) -> Figure:
 def _draw_voltage(rows: Rows) -> Figure:
     width = 0.38
     with mpl.rc_context(PRINT):
-        figure, axes, _ = _canvas(rows, (3.5, 2.6))
+        figure, (axes,) = panels(_measured(rows)[:1], "rows of ICW on case30", (3.5, 2.6))
         for number, (topology, colour) in enumerate(zip(DOMAINS, (GREEN, BLUE), strict=True)):
             errors = [level(rows, name, "mlp", topology, "v") for name in LEVELS]
             at = np.arange(len(LEVELS)) + (number - 0.5) * width

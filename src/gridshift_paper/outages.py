@@ -12,7 +12,6 @@ from functools import lru_cache, partial
 import numpy as np
 import pandas as pd
 
-from gridshift.adapt.context import Context
 from gridshift.adapt.datasets import Dataset
 from gridshift.adapt.methods import METHODS
 from gridshift.adapt.surrogate import Surrogate
@@ -29,12 +28,12 @@ from gridshift_paper.protocol import (
     SPREAD,
     WIDE_SPREAD,
     Scale,
+    adapted,
     base_surrogate,
-    context_mean,
     context_rows,
     errors_where_given,
     network_of,
-    perfect_icw,
+    reference_levels,
     rows_for_test,
 )
 from gridshift_paper.records import Key, Record, Study, crossed
@@ -113,12 +112,11 @@ def _measure(
     with warnings.catch_warnings():
         # case300 has 600 outputs and contexts of 400: how that goes is what the rows tell
         warnings.simplefilter("ignore", RankDeficientWarning)
-        y_hats = {name: _adapted(name, base, context, test) for name in methods}
-        y_hats[TENFOLD] = _adapted("icw", base, longer, test)
+        y_hats = {name: _predicted(name, base, context, test) for name in methods}
+        y_hats[TENFOLD] = _predicted("icw", base, longer, test)
         if perfect:
-            y_hats["context-mean"] = context_mean(context, test)
-        for name in perfect:
-            y_hats[name] = perfect_icw(grid, context, test, base(PERFECT[name]).transform)
+            transforms = {name: base(PERFECT[name]).transform for name in perfect}
+            y_hats |= reference_levels(grid, context, test, transforms)
         rows = {name: _errors(test, y_hat) for name, y_hat in y_hats.items()}
         if physics:
             for name in BALANCED & y_hats.keys():
@@ -135,11 +133,11 @@ def _measure(
     return [{"method": name, **_shortened(row), **failed} for name, row in rows.items()]
 
 
-def _adapted(
+def _predicted(
     method: str, base: Callable[[str], Surrogate], context: Dataset, test: Dataset
 ) -> Real:
     surrogate = base(METHODS[method].transform or "zca")
-    return METHODS[method].fit(surrogate, Context.of(context)).predict(test.x)
+    return adapted(method, surrogate, context).predict(test.x)
 
 
 def _errors(test: Dataset, y_hat: Real) -> dict[str, float]:

@@ -1,5 +1,6 @@
 """The paper's setting, in one place: grids, outages, sizes, and at which scale they are run."""
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -8,7 +9,9 @@ import numpy as np
 import torch
 
 from gridshift.adapt.cache import cached_surrogate
+from gridshift.adapt.context import Context, Predictor
 from gridshift.adapt.datasets import Dataset, generate
+from gridshift.adapt.methods import METHODS
 from gridshift.adapt.surrogate import Surrogate, draw_rows, fit_output_transform
 from gridshift.adapt.surrogate_config import (
     PAPER_SURROGATE,
@@ -181,23 +184,46 @@ def context_rows(
     The first `n` of a longer context are the context of `n`: half of them don't have the fixed
     spread then, so draw each size anew where that matters.
     """
-    return _solved(grid, outage, "context", num_rows, "mixed", seed, draw, spread)
+    return _solved(grid, outage, "context", num_rows, "mixed", seed, draw, spread, outage)
 
 
 def rows_for_test(
-    grid: str, outage: str, num_rows: int, *, seed: int = 0, spread: float = SPREAD
-) -> Dataset:
-    """Fresh solved cases, each with a spread of its own between 0.05 and `spread`."""
-    return _solved(grid, outage, "test", num_rows, "drawn", seed, 0, spread)
+    grid: str, outage: str, num_rows: int, *, seed: int = 0, spread: float = SPREAD,
+    loads_of: str | None = None,
+) -> Dataset:  # fmt: skip
+    """Fresh solved cases, each with a spread of its own between 0.05 and `spread`.
+
+    `loads_of` is the outage of whose test rows they have the loads; None: loads of their own.
+    """
+    named = outage if loads_of is None else loads_of
+    return _solved(grid, outage, "test", num_rows, "drawn", seed, 0, spread, named)
 
 
 def _solved(
-    grid: str, outage: str, role: str, num_rows: int, regime, seed: int, draw: int, spread: float
-) -> Dataset:
+    grid: str, outage: str, role: str, num_rows: int, regime, seed: int, draw: int, spread: float,
+    named: str,
+) -> Dataset:  # fmt: skip
     network = topology(grid, outage)
-    rng = stream(network.name, role, outage=outage, draw=draw, seed=seed)
+    rng = stream(network.name, role, outage=named, draw=draw, seed=seed)
     loads = sample_loads(network, rng, num_rows, spread=spread, regime=regime)
     return generate(network, loads, min_rows=2)
+
+
+def standard_tests(scale: Scale, grid: str, seed: int) -> Iterator[tuple[dict[str, str], Dataset]]:
+    """Topology and outage of each of the tables' topologies, as columns, and its test rows."""
+    for name, outage in GRIDS[grid].topologies.items():
+        test = rows_for_test(grid, outage, scale.num_test, seed=seed)
+        yield {"topology": name, "outage": outage}, test
+
+
+def adapted(method: str, base: Surrogate, context: Dataset) -> Predictor:
+    """What a method of the roster makes of a surrogate and solved cases of a new topology."""
+    return METHODS[method].fit(base, Context.of(context))
+
+
+def errors_of(predictor: Predictor, test: Dataset) -> dict[str, float]:
+    """Mean absolute errors of its predictions on test rows, each quantity and overall."""
+    return mean_absolute_errors(test.layout, test.y, predictor.predict(test.x))
 
 
 def training_rows(scale: Scale, grid: str, *, seed: int = 0, spread: float = SPREAD) -> Dataset:
@@ -220,6 +246,14 @@ def errors_where_given(test: Dataset, y_hat: Real) -> tuple[dict[str, float], in
 def context_mean(context: Dataset, test: Dataset) -> Real:
     """(R, Y) the mean of the context's outputs for every row: x is ignored."""
     return np.tile(context.y.mean(0), (len(test), 1))
+
+
+def reference_levels(
+    grid: str, context: Dataset, test: Dataset, transforms: Mapping[str, Transform]
+) -> dict[str, Real]:
+    """Levels to hold a method against: 'context-mean', and `perfect_icw` of each transform."""
+    perfect = {name: perfect_icw(grid, context, test, base) for name, base in transforms.items()}
+    return {"context-mean": context_mean(context, test)} | perfect
 
 
 def perfect_icw(grid: str, context: Dataset, test: Dataset, base_transform: Transform) -> Real:

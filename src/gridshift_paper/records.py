@@ -208,3 +208,16 @@ def _identity(study: Study, scale: Scale, key: Key) -> str:
     settings = scale.settings(str(key.get("backbone", "mlp")))
     parts = (study.name, study.version, settings, dict(key))
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:12]
+
+
+STORED = "paper"
+"""Folder of rows in a checkout, and beside this module in an installed package."""
+
+
+def shipped_rows() -> Path | None:
+    """Folder of measured rows, one folder a scale; None if they were left out of the package."""
+    here = Path(__file__).parent
+    for folder in (here / STORED, here.parent.parent / STORED):
+        if (folder / "full").is_dir():
+            return folder
+    return None

@@ -2,7 +2,7 @@
 Set"; Fig. 13, pairs of outages; Fig. 16, physical validity)"""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from matplotlib.axes import Axes
@@ -52,10 +52,9 @@ def _largest_grid(rows: Rows) -> str:
     return grids_of(rows, OUTAGES)[-1]
 
 
-def consistency_tables(rows: Rows) -> Sequence[Table]:
+def consistency_tables(rows: Rows) -> Iterator[Table]:
     """Quartiles of the errors over all outages, and the error on the intact grid."""
-    if not grids_of(rows, OUTAGES):
-        return ()
+    measured(rows, OUTAGES.name)
     grid = _largest_grid(rows)
     frame = frame_of(rows, OUTAGES, grid)
     lines = []
@@ -67,15 +66,13 @@ def consistency_tables(rows: Rows) -> Sequence[Table]:
             lines.append((label, name, level, paper, *values.quantile([0.25, 0.5, 0.75]),
                           values.max(), values.max() / level))  # fmt: skip
     number = len(outages(frame, "v"))
-    return (
-        Table(
-            f"Error over {number} of {GRIDS[grid].num_single} single-line outages of {grid}, mean "
-            "over seeds",
-            ("", "method", ">intact", ">paper:\nintact", ">lower\nquarter", ">median",
-             ">upper\nquarter", ">largest", ">ratio"), lines,
-            "'Paired' is icw-paired, 'perfect' ICW around exact solutions of the intact grid; "
-            "'intact' is the error on the intact grid, 'ratio' the largest over it.",
-        ),
+    yield Table(
+        f"Error over {number} of {GRIDS[grid].num_single} single-line outages of {grid}, mean over "
+        "seeds",
+        ("", "method", ">intact", ">paper:\nintact", ">lower\nquarter", ">median",
+         ">upper\nquarter", ">largest", ">ratio"), lines,
+        "'Paired' is icw-paired, 'perfect' ICW around exact solutions of the intact grid; "
+        "'intact' is the error on the intact grid, 'ratio' the largest over it.",
     )  # fmt: skip
 
 
@@ -90,7 +87,7 @@ def _factors(frame: Frame, column: str = "worst_median") -> Frame:
     return (worst["frozen"] / worst["icw"]).groupby(_severity(frame), observed=True).median()
 
 
-def balance_tables(rows: Rows) -> Sequence[Table]:
+def balance_tables(rows: Rows) -> Iterator[Table]:
     """The worst bus's mismatch by thirds of the outages."""
     lines, levels = [], []
     for grid in grids_of(rows, OUTAGES):
@@ -105,50 +102,41 @@ def balance_tables(rows: Rows) -> Sequence[Table]:
             f"{grid} ({len(worst)} of {GRIDS[grid].num_single} outages) median "
             f"{real(solver.worst_median.median())}, largest {real(solver.worst_max.max())}"
         )
-    if not lines:
-        return ()
-    return (
-        Table(
-            "Worst-bus mismatch, p.u., by thirds of single-line outages by frozen error",
-            ("grid", "third", ">frozen", ">ICW", ">paired\nICW", ">perfect\nICW", ">median\nfactor",
-             ">paper", ">factor of\nmedians"), lines,
-            "Root of dP² + dQ² at the worst bus but the slack, reactive power of generators as "
-            "predicted; median over test rows, then over outages; factor: frozen over ICW. "
-            "'Perfect ICW' starts from exact solutions of the intact grid. Rows of the solver: "
-            f"{'; '.join(levels)} (paper: about {real(PAPER_SOLVER)}).",
-        ),
+    yield Table(
+        "Worst-bus mismatch, p.u., by thirds of single-line outages by frozen error",
+        ("grid", "third", ">frozen", ">ICW", ">paired\nICW", ">perfect\nICW", ">median\nfactor",
+         ">paper", ">factor of\nmedians"), lines,
+        "Root of dP² + dQ² at the worst bus but the slack, reactive power of generators as "
+        "predicted; median over test rows, then over outages; factor: frozen over ICW. "
+        "'Perfect ICW' starts from exact solutions of the intact grid. Rows of the solver: "
+        f"{'; '.join(levels)} (paper: about {real(PAPER_SOLVER)}).",
     )  # fmt: skip
 
 
-def pair_tables(rows: Rows) -> Sequence[Table]:
+def pair_tables(rows: Rows) -> Iterator[Table]:
     """Errors of all pairs of outages by thirds, and the factor over all of them."""
-    if not grids_of(rows, PAIRS):
-        return ()
     frame = frame_of(rows, PAIRS)
     error, seeds = outages(frame, "overall"), outages_by_seed(frame, "overall")
     group, number = terciles(error["frozen"]), len(error)
     ratio, by_seed = error["frozen"] / error["icw"], seeds["frozen"] / seeds["icw"]
     paired = error["frozen"] / error["icw-paired"]
-    lines = [
-        (name, int((group == name).sum()), *error[group == name].median()[list(SHOWN)],
-         ratio[group == name].median(), ratio[group == name].min(),
-         int((ratio[group == name] < 1).sum()), paired[group == name].min())
-        for name in TERCILES
-    ]  # fmt: skip
-    of_seeds = by_seed.groupby("seed")
-    return (
-        Table(f"Overall error on {number} pairs of outages of case30, loads ±50 %",
-              ("third", ">pairs", ">frozen", ">ICW", ">paired\nICW", ">factor",
-               ">smallest\nfactor", ">ICW\nworse", ">smallest,\npaired"), lines,
-              "Medians over pairs of means over seeds; factor: frozen over ICW, its median."),
-        Table("Factor over all pairs", ("", ">ours", ">paper", ">mean ± over seeds"), (
-            ("pairs", number, PAPER_NUM_PAIRS, ""),
-            ("median", ratio.median(), PAPER_PAIRS_MEDIAN, mean_and_spread(of_seeds.median())),
-            ("worst percentile", ratio.quantile(0.01), PAPER_PAIRS_WORST,
-             mean_and_spread(of_seeds.quantile(0.01))),
-            ("smallest", ratio.min(), None, mean_and_spread(of_seeds.min())),
-        )),
+    yield Table(
+        f"Overall error on {number} pairs of outages of case30, loads ±50 %",
+        ("third", ">pairs", ">frozen", ">ICW", ">paired\nICW", ">factor", ">smallest\nfactor",
+         ">ICW\nworse", ">smallest,\npaired"),
+        [(name, len(part), *error.loc[part.index].median()[list(SHOWN)], part.median(), part.min(),
+          int((part < 1).sum()), paired[part.index].min())
+         for name, part in ratio.groupby(group, observed=True)],
+        "Medians over pairs of means over seeds; factor: frozen over ICW, its median.",
     )  # fmt: skip
+    of_seeds = by_seed.groupby("seed")
+    yield Table("Factor over all pairs", ("", ">ours", ">paper", ">mean ± over seeds"), (
+        ("pairs", number, PAPER_NUM_PAIRS, ""),
+        ("median", ratio.median(), PAPER_PAIRS_MEDIAN, mean_and_spread(of_seeds.median())),
+        ("worst percentile", ratio.quantile(0.01), PAPER_PAIRS_WORST,
+         mean_and_spread(of_seeds.quantile(0.01))),
+        ("smallest", ratio.min(), None, mean_and_spread(of_seeds.min())),
+    ))  # fmt: skip
 
 
 def draw_consistency(rows: Rows) -> Figure:
@@ -261,7 +249,7 @@ def _of_grids(*numbers: Callable[[str, Rows], Numbers]) -> Callable[[Rows], Numb
 
 def _closer(grid: str, rows: Rows) -> Numbers:
     frame = frame_of(rows, OUTAGES, grid)
-    worst, error = outages(frame, "worst_median"), outages(frame, "overall")
+    worst, error = (outages(frame, column) for column in ("worst_median", "overall"))
     better, lost = worst["icw"] < worst["frozen"], error["icw"] >= error["frozen"]
     return {grid: count(better), f"where the error is larger, {grid}": count(better[lost])}
 

@@ -74,24 +74,23 @@ ROUND_TRIP = Study(
 )
 
 
-def tables(rows: Rows) -> list[Table]:
+def tables(rows: Rows) -> tuple[Table, Table]:
     """There and back, beside the parabola that folds."""
-    frame, body, folds = rows["round-trip"], [], []
-    for name, paper in PAPER_ROUND_TRIP.items() if len(frame) else ():
+    frame, body, folds = measured(rows, "round-trip"), [], []
+    for name, paper in PAPER_ROUND_TRIP.items():
         part = frame[frame["set"] == name]
         kind = "max" if name == "validation" else "mean"
         errors = [mean_and_spread(part[f"{kind}{column}"]) for column in ("", "_single", "_y")]
         body.append([f"{name}, {'largest' if kind == 'max' else 'mean'}", paper, *errors])
         shares = (100 * part.folded, 100 * part.folded_rows, part.folded_max)
         folds.append([name, *map(mean_and_spread, shares)])
-    found = [
+    return (
         Table("Round trip |SAS^-1(SAS(z)) - z|",
               ["rows", ">paper", ">z, float64", ">z, float32", ">y, float64"], body),
         Table("The Cornish-Fisher parabola on the same rows",
               ["rows", ">entries beyond\nthe fold, %", ">rows with one, %", ">largest error"],
               folds),
-    ]  # fmt: skip
-    return found if body else []
+    )  # fmt: skip
 
 
 def _largest(columns: dict[str, str], rows: Rows) -> Numbers:

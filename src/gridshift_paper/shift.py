@@ -1,23 +1,32 @@
 """How far two topologies are apart, and which moments account for it (Fig. 3, Fig. 9)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, NullFormatter
 
+from gridshift.adapt.datasets import Dataset
+from gridshift.arrays import Real
+from gridshift.learn.diagnostics import mardia_skewness, mmd, mmd_by_coordinate, mmd_null_band
+from gridshift.learn.third_moment import fit_zca_sas
+from gridshift.learn.whitening import fit_identity, fit_residual, fit_zca, fit_zscore
 from gridshift.pictures import BLUE, GREEN, GREY, ORANGE, RED
 from gridshift.study.text import real
 from gridshift_paper import rules
 from gridshift_paper.artefacts import Artefact, Table, mean_and_spread
 from gridshift_paper.claims import Claim, Frame, Note, Numbers, Rows
-from gridshift_paper.distances import DISTANCES, ENDS, HISTOGRAMS, MOMENTS
-from gridshift_paper.figures import dress, panels
+from gridshift_paper.figures import dress, number_ticks, panels
 from gridshift_paper.protocol import (
+    GRIDS,
     SPREAD,
     WIDE_SPREAD,
+    Scale,
+    context_rows,
+    rows_for_test,
+    training_rows,
 )
+from gridshift_paper.records import Record, Study, crossed
 from gridshift_paper.selection import by_seed, mean, measured, picked
 
 PAPER_MMD = {"nothing": 0.923, "mean": 0.045, "mean, covariance": 0.029}
@@ -31,6 +40,124 @@ DISJOINT = 0.9
 SYMBOLS = {"v": "$|V|$", "theta": r"$\theta$", "q_gen": "$Q_g$", "p_slack": "$P_s$"}
 TOPOLOGIES = {"intact": ("intact grid", BLUE), "outage": ("N-2 Most", RED)}
 SERIES = {"same rows": (GREEN, "v"), "many": (BLUE, "o"), "context": (ORANGE, "s")}
+NUM_RESAMPLES = 200
+"""Deals of the rows to two samples behind the band without shift."""
+NUM_BINS = 60
+NUM_WORST = 3
+"""Coordinates in the figure: those with the largest discrepancy."""
+LEVELS = {
+    "nothing": fit_identity,
+    "mean": fit_residual,
+    "mean, variance": fit_zscore,
+    "mean, covariance": fit_zca,
+    "and skewness": fit_zca_sas,
+}
+"""What is matched between the topologies."""
+ENDS = ("nothing", "mean, covariance")
+"""Before and after in-context whitening."""
+MOMENTS = {
+    "same rows": "the rows compared",
+    "many": "as many others as trained on",
+    "context": "a context",
+}
+"""From which rows moments are taken."""
+
+
+def _pair(
+    grid: str, outage: str, num_rows: int, spread: float, loads: str, seed: int
+) -> list[Dataset]:
+    """Solved test cases of both topologies, for the same loads or for loads of their own."""
+    same = "" if loads == "same" else None
+    return [
+        rows_for_test(grid, at, num_rows, seed=seed, spread=spread, loads_of=same)
+        for at in ("", outage)
+    ]
+
+
+def _moment_rows(
+    moments: str, pair: Sequence[Dataset], outage: str, scale: Scale, spread: float, seed: int
+) -> list[Real]:
+    """Outputs from which each topology's moments are taken."""
+    if moments == "same rows":
+        return [data.y for data in pair]
+    grid = pair[0].network.name
+    base = training_rows(scale, grid, seed=seed, spread=spread)
+    few = scale.num_context if moments == "context" else len(base)
+    return [base.y, context_rows(grid, outage, few, seed=seed, spread=spread).y]
+
+
+def _measure_distances(
+    scale: Scale, *, grid: str, outage: str, spread: float, loads: str, moments: str, seed: int
+) -> list[Record]:
+    num_rows = scale.num_test * (1 if spread == SPREAD else 4)
+    pair, wide = _pair(grid, outage, num_rows, spread, loads, seed), spread == WIDE_SPREAD
+    fitted_on = _moment_rows(moments, pair, outage, scale, spread, seed)
+    rows = []
+    for level in ENDS if wide else LEVELS:
+        a, b = (LEVELS[level](y).forward(data.y) for y, data in zip(fitted_on, pair, strict=True))
+        row: dict = {
+            "level": level, "mmd": mmd(a, b), "rows": len(a), "moment_rows": len(fitted_on[1]),
+            "mardia_base": mardia_skewness(a), "mardia_outage": mardia_skewness(b),
+        }  # fmt: skip
+        if not wide:
+            band = mmd_null_band(a, b, NUM_RESAMPLES, np.random.default_rng(seed))
+            row |= {"null_low": band.low, "null_high": band.high}
+        elif (loads, moments) == ("independent", "many"):
+            few = slice(scale.num_test)
+            row["mean_coordinate"] = float(mmd_by_coordinate(a[few], b[few]).mean())
+        rows.append(row)
+    return rows
+
+
+DISTANCES = Study(
+    name="distances",
+    about="MMD between the intact grid and its N-2 outage as moments are matched one by one",
+    keys=lambda scale: crossed(
+        grid=scale.grids_of("case30"), outage=[GRIDS["case30"].double], seed=scale.seeds,
+        spread=(SPREAD, WIDE_SPREAD), loads=("same", "independent"), moments=MOMENTS,
+    ),
+    measure=_measure_distances,
+)  # fmt: skip
+
+
+def _measure_histograms(
+    scale: Scale, *, grid: str, outage: str, spread: float, seed: int
+) -> list[Record]:
+    pair = _pair(grid, outage, 4 * scale.num_test, spread, "independent", seed)
+    fitted_on = _moment_rows("many", pair, outage, scale, spread, seed)
+    raw = [data.y for data in pair]
+    few = slice(scale.num_test)
+    worst = np.argsort(-mmd_by_coordinate(raw[0][few], raw[1][few]))[:NUM_WORST]
+    white = [fit_zca(y).forward(v) for y, v in zip(fitted_on, raw, strict=True)]
+    rows = []
+    for (space, samples), (order, column) in product(
+        (("raw", raw), ("whitened", white)), enumerate(worst.tolist())
+    ):
+        a, b = (sample[:, [column]] for sample in samples)
+        low, high = np.quantile(np.vstack([a, b]), [0.0005, 0.9995])
+        edges = np.linspace(low, high, NUM_BINS + 1)
+        entry = pair[0].layout.outputs[column]
+        about = {"space": space, "order": order, "entry": entry.name, "unit": entry.unit}
+        apart = mmd(a, b)
+        for name, sample in (("intact", a), ("outage", b)):
+            share = np.histogram(sample, edges)[0] / (len(sample) * np.diff(edges))
+            rows += [
+                {**about, "topology": name, "left": left, "right": right, "density": density,
+                 "mmd": apart, "rows": len(sample)}
+                for left, right, density in zip(edges[:-1], edges[1:], share, strict=True)
+            ]  # fmt: skip
+    return rows
+
+
+HISTOGRAMS = Study(
+    name="histograms",
+    about="distributions of the outputs that an N-2 outage moves most, raw and whitened",
+    keys=lambda scale: crossed(
+        grid=scale.grids_of("case30"), outage=[GRIDS["case30"].double], spread=[WIDE_SPREAD],
+        seed=scale.seeds[:1],
+    ),
+    measure=_measure_histograms,
+)  # fmt: skip
 
 
 def mmd_drop(rows: Rows, loads: str, moments: str, column: str = "mmd") -> Frame:
@@ -52,42 +179,33 @@ def at_level(rows: Rows, level: str, moments: str = "many", loads: str = "indepe
     return picked(rows["distances"], level=level, spread=SPREAD, moments=moments, loads=loads)
 
 
-def _tables_of_shift(rows: Rows) -> list[Table]:
+def _tables_of_shift(rows: Rows) -> Iterator[Table]:
     """The factor of the caption, for every way to take moments, and the outputs drawn."""
-    drawn, tables = rows["histograms"], []
-    if len(rows["distances"]):
-        tables.append(Table(
-            "How much closer ICW brings the topologies",
-            ["loads", "moments of", ">paper", ">joint, times", ">each, times"],
-            [[loads, said, PAPER_DROP if (loads, moments) == ("independent", "many") else None,
-              *(mean_and_spread(mmd_drop(rows, loads, moments, column))
-                for column in ("mmd", "mean_coordinate"))]
-             for loads in ("independent", "same") for moments, said in MOMENTS.items()],
-            "Spread ±50 %. Joint: MMD of all outputs before over after; each: the mean over "
-            "outputs of each one's own MMD. The paper doesn't say from which rows its moments are.",
-        ))  # fmt: skip
-    if len(drawn):
-        one = drawn.drop_duplicates(["space", "order", "topology"])
-        table = one[one.topology == "intact"].pivot(
-            index=["order", "entry"], columns="space", values="mmd"
-        )
-        tables.append(
-            Table(
-                "MMD of the outputs in the picture",
-                ["output", ">raw", ">whitened"],
-                [[entry, row.raw, row.whitened] for (_, entry), row in table.iterrows()],
-            )
-        )
-    return tables
+    measured(rows, "distances")
+    yield Table(
+        "How much closer ICW brings the topologies",
+        ["loads", "moments of", ">paper", ">joint, times", ">each, times"],
+        [[loads, said, PAPER_DROP if (loads, moments) == ("independent", "many") else None,
+          *(mean_and_spread(mmd_drop(rows, loads, moments, column))
+            for column in ("mmd", "mean_coordinate"))]
+         for loads in ("independent", "same") for moments, said in MOMENTS.items()],
+        "Spread ±50 %. Joint: MMD of all outputs before over after; each: the mean over "
+        "outputs of each one's own MMD. The paper doesn't say from which rows its moments are.",
+    )  # fmt: skip
+    drawn = measured(rows, "histograms").groupby(["order", "entry", "space"]).mmd.first().unstack()
+    yield Table(
+        "MMD of the outputs in the picture",
+        ["output", ">raw", ">whitened"],
+        [[entry, row.raw, row.whitened] for (_, entry), row in drawn.iterrows()],
+    )
 
 
-def _tables_of_moments(rows: Rows) -> list[Table]:
+def _tables_of_moments(rows: Rows) -> Iterator[Table]:
     """MMD at each level; the paper's beside it."""
-    tables = []
-    levels = list(dict.fromkeys(rows["distances"].level)) if len(rows["distances"]) else []
-    for loads, said in (("independent", "of their own"), ("same", "the same")) if levels else ():
+    levels = dict.fromkeys(measured(rows, "distances").level)
+    for loads, said in (("independent", "of their own"), ("same", "the same")):
         floor = at_level(rows, "mean, covariance", loads=loads)
-        tables.append(Table(
+        yield Table(
             f"MMD, loads {said}, ±20 %", ["matched", ">paper", ">same rows", ">many", ">context"],
             [[level, PAPER_MMD.get(level),
               *(mean_and_spread(at_level(rows, level, m, loads)["mmd"]) for m in MOMENTS)]
@@ -95,14 +213,7 @@ def _tables_of_moments(rows: Rows) -> list[Table]:
             "Dealing the whitened rows to two samples at random gives "
             f"{real(mean(floor.null_low))} to {real(mean(floor.null_high))} in 95 of 100 cases; "
             f"the paper's noise floor is {PAPER_FLOOR}.",
-        ))  # fmt: skip
-    return tables
-
-
-def entry_label(entry: str, unit: str) -> str:
-    """'theta bus:7' as an axis says it."""
-    quantity, element = entry.split(" ", 1)
-    return f"{SYMBOLS[quantity]} of {element.replace(':', ' ')} ({unit})"
+        )  # fmt: skip
 
 
 def draw_shift(rows: Rows) -> Figure:
@@ -120,8 +231,9 @@ def draw_shift(rows: Rows) -> Figure:
                 axes.stairs(bars.density, edges, fill=True, color=colour, alpha=0.3)
                 axes.stairs(bars.density, edges, color=colour, lw=1, label=label)
             first = part.iloc[0]
+            quantity, element = first.entry.replace(":", " ").split(" ", 1)
             unit = first.unit if space == "raw" else "std. dev."
-            axes.set_xlabel(entry_label(first.entry, unit), fontsize=8)
+            axes.set_xlabel(f"{SYMBOLS[quantity]} of {element} ({unit})", fontsize=8)
             axes.set_title(f"MMD {first.mmd:.2g}", fontsize=8, loc="right", fontweight="normal")
             axes.set_yticks([])
             axes.set_ylim(bottom=0)
@@ -148,12 +260,10 @@ def draw_moments(rows: Rows) -> Figure:
             color=colour, marker=marker, ms=4, lw=1, capsize=2,
             label=f"moments of {MOMENTS[moments]}",
         )  # fmt: skip
-    told = [(levels.index(level), value) for level, value in PAPER_MMD.items() if level in levels]
-    axes.plot(*zip(*told, strict=True), "D", color="black", ms=5, mfc="none", label="paper")
+    told = [PAPER_MMD.get(level, np.nan) for level in levels]
+    axes.plot(at, told, "D", color="black", ms=5, mfc="none", label="paper")
     dress(axes, "matched between the topologies", "MMD of all outputs", log="y", size=8)
-    axes.yaxis.set_major_locator(FixedLocator([0.02, 0.05, 0.1, 0.2, 0.5, 1]))
-    axes.yaxis.set_major_formatter("{x:g}")
-    axes.yaxis.set_minor_formatter(NullFormatter())
+    number_ticks(axes.yaxis, [0.02, 0.05, 0.1, 0.2, 0.5, 1])
     axes.set_ylim(0.015, 1.3)
     axes.set_xticks(at, [level.replace(", ", ",\n").replace("and ", "and\n") for level in levels])
     axes.tick_params(axis="x", labelsize=7)
@@ -180,11 +290,9 @@ def _mmd(rows: Rows, level: str, moments: str = "same rows", column: str = "mmd"
     return mean(at_level(rows, level, moments)[column])
 
 
-def _over(level: str, other: str, moments: str = "same rows", column: str = "mmd"):
-    """A number of one level over that of another one."""
-    return lambda rows: {
-        "": _mmd(rows, level, moments, column) / _mmd(rows, other, moments, column)
-    }
+def _over(level: str, other: str, *of: str):
+    """A number of one level over that of another one; `of`: moments and column."""
+    return lambda rows: {"": _mmd(rows, level, *of) / _mmd(rows, other, *of)}
 
 
 def _fall(rows: Rows) -> Numbers:

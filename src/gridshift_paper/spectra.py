@@ -81,17 +81,21 @@ def _measure(scale: Scale, *, grid: str, outage: str, seed: int, draw: int) -> l
     return rows
 
 
-def _keys(scale: Scale) -> Iterator[Key]:
-    for grid in scale.grids_of(*PAPER_RANK):
+def context_keys(
+    scale: Scale, *grids: str, topology: str = "N-2", num_draws: int = 1
+) -> Iterator[Key]:
+    """Each grid, an outage of it, each seed and each draw of a context."""
+    for grid in scale.grids_of(*grids):
         yield from crossed(
-            grid=[grid], outage=[GRIDS[grid].double], seed=scale.seeds, draw=range(NUM_DRAWS)
-        )
+            grid=[grid], outage=[GRIDS[grid].topologies[topology]], seed=scale.seeds,
+            draw=range(num_draws),
+        )  # fmt: skip
 
 
 COVARIANCE = Study(
     name="covariance",
     about="a context's covariance and its spectrum against that of larger contexts",
-    keys=_keys,
+    keys=lambda scale: context_keys(scale, *PAPER_RANK, num_draws=NUM_DRAWS),
     measure=_measure,
 )
 
@@ -111,7 +115,7 @@ def spectrum_of(covariance: pd.DataFrame, grid: str, seed: int | None = None) ->
     part = picked(covariance, grid=grid, what="eigenvalue")
     if not len(part):
         return pd.DataFrame()
-    part = part[part.seed == (part.seed.min() if seed is None else seed)]
+    part = picked(part, seed=part.seed.min() if seed is None else seed)
     return part.pivot(index="index", columns="n", values="eigenvalue")
 
 
@@ -145,16 +149,15 @@ def _decades(values: np.ndarray) -> float:
     return float(np.log10(values[0] / values[19]))
 
 
-def tabulate_spectra(rows: Rows) -> list[Table]:
+def tabulate_spectra(rows: Rows) -> Iterator[Table]:
     """What 'effective rank' can mean, at the paper's size of the context."""
-    body = [
-        [GRIDS[grid].label, len(values), PAPER_RANK[grid], *ranks_of(values).values(),
-         _decades(values)]
-        for grid, values in _at_400(rows).items()
-    ]  # fmt: skip
-    columns = ["grid", ">d", ">effective\nrank, paper", ">exp(entropy)", ">99 %\nof variance",
-               ">99.99 %", f">above {EPS:g}", ">decades\nto 20th"]  # fmt: skip
-    return [Table("Directions of the covariance of 400 cases", columns, body)] if body else []
+    yield Table(
+        "Directions of the covariance of 400 cases",
+        ["grid", ">d", ">effective\nrank, paper", ">exp(entropy)", ">99 %\nof variance",
+         ">99.99 %", f">above {EPS:g}", ">decades\nto 20th"],
+        [[GRIDS[grid].label, len(values), PAPER_RANK[grid], *ranks_of(values).values(),
+          _decades(values)] for grid, values in _at_400(rows).items()],
+    )  # fmt: skip
 
 
 def deviation(spectrum: Frame, n: int, reference: int) -> np.ndarray:
@@ -183,13 +186,12 @@ def _others(spectra: list[Frame], n: int, reference: int) -> float:
     return 100 * float(np.median(np.concatenate(found)))
 
 
-def tabulate_deviations(rows: Rows) -> list[Table]:
+def tabulate_deviations(rows: Rows) -> Iterator[Table]:
     """Largest and typical deviations, against the larger context and against other rows."""
-    tables = []
     for grid in _of_first_seed(rows):
         spectra = _spectra(rows, grid)
         *sizes, far = spectra[0].columns
-        tables.append(Table(
+        yield Table(
             f"{GRIDS[grid].label}: deviation of eigenvalues, %",
             [">N", ">sqrt(2/N)", f">first {LEADING}, largest\nto N max", ">others, median",
              f">first {LEADING}, largest\nto 10 N max", ">others, median"],
@@ -198,8 +200,7 @@ def tabulate_deviations(rows: Rows) -> list[Table]:
              for n in sizes],
             "Paper: leading eigenvalues within 5 % at N = 100. sqrt(2/N) is the standard deviation "
             "of one of a normal sample. Others: those above eps.",
-        ))  # fmt: skip
-    return tables
+        )  # fmt: skip
 
 
 def _colours(spectra: dict[str, Frame]) -> dict[Any, Any]:
@@ -224,10 +225,9 @@ def draw_spectra(rows: Rows) -> Figure:
         far = spectrum.columns[-1]
         axes.plot(spectrum.index, spectrum[far], color="black", lw=1, ls=":", label=f"{far:,}")
         axes.axhline(EPS, color=RED, lw=1, ls=(0, (4, 3)), label="eps")
-        axes.set_yscale("log")
+        dress(axes, "index of the eigenvalue", log="y", size=SMALL)
         axes.set_ylim(1e-12, 3 * spectrum.to_numpy().max())
         axes.set_title(GRIDS[grid].label, fontsize=SMALL)
-        dress(axes, "index of the eigenvalue", size=SMALL)
     axes_of[0].set_ylabel("eigenvalue (p.u.², rad²)", fontsize=8)
     _legend(figure, axes_of[0])
     return figure
@@ -260,8 +260,7 @@ def _draw_deviations(axes: Axes, spectrum: Frame, reference: int, colours: dict[
         axes.plot(spectrum.index, values, color=colour, lw=1, label=f"{n:,}")
     few = spectrum.columns[0]
     expected = 100 * np.sqrt(2 / few)
-    label = f"± sqrt(2/{few})"
-    axes.axhspan(-expected, expected, color=GREY, alpha=0.15, lw=0, label=label)
+    axes.axhspan(-expected, expected, color=GREY, alpha=0.15, lw=0, label=f"± sqrt(2/{few})")
     decided = int((spectrum[spectrum.columns[-1]] > EPS).sum())
     axes.axvline(decided + 0.5, color=RED, lw=1, ls=(0, (4, 3)), label="eps")
     axes.set_ylim(*LIMITS)

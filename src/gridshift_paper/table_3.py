@@ -4,10 +4,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from gridshift.adapt.context import Context
 from gridshift.adapt.methods import METHODS
 from gridshift.trial.cost import training_seconds
-from gridshift.trial.metrics import mean_absolute_errors
 from gridshift.trial.trial import measure_adaptation
 from gridshift_paper import rules
 from gridshift_paper.artefacts import Artefact, Table, mean_and_spread
@@ -18,10 +16,10 @@ from gridshift_paper.protocol import (
     Scale,
     base_config,
     base_surrogate,
-    context_mean,
     context_rows,
-    perfect_icw,
-    rows_for_test,
+    errors_where_given,
+    reference_levels,
+    standard_tests,
     topology,
 )
 from gridshift_paper.records import Key, Record, Study
@@ -44,6 +42,7 @@ GROUPS = {
     "ours": ("icw-paired", "tangent", "tangent2", "tangent2-icw"),
     "references": REFERENCES,
 }  # fmt: skip
+MEASURED = tuple(name for group in GROUPS.values() for name in group if name not in REFERENCES)
 OWN = ("icw", "icw-paired", "tangent2-icw")
 NEEDS = {"nothing": "-", "network": "N", "solved cases": "C", "gradient steps": "G"}
 """Needs, short enough for a column."""
@@ -80,10 +79,9 @@ SAME_BAND = 1.5
 
 
 def _keys(scale: Scale) -> Iterator[Key]:
-    names = [name for group in GROUPS.values() for name in group if name not in REFERENCES]
     for seed in scale.seeds:
         for grid in scale.grids_of(*GRIDS_OF_TABLE):
-            for name in (*names, "references"):
+            for name in (*MEASURED, "references"):
                 yield {"grid": grid, "method": name, "backbone": _backbone(name), "seed": seed}
 
 
@@ -133,18 +131,13 @@ def _measure(scale: Scale, *, grid: str, method: str, backbone: str, seed: int) 
 
 def _measure_references(scale: Scale, grid: str, seed: int) -> Sequence[Record]:
     """The mean of the context, and ICW around exact base solutions."""
-    base = base_surrogate(scale, grid, seed=seed)
+    base = {"perfect": base_surrogate(scale, grid, seed=seed).transform}
     rows = []
-    for label, outage in GRIDS[grid].topologies.items():
-        context = context_rows(grid, outage, scale.num_context, seed=seed)
-        test = rows_for_test(grid, outage, scale.num_test, seed=seed)
-        about = {"topology": label, "outage": outage, "num_solves": Context.of(context).num_solves}
-        for name, y_hat in (
-            ("context-mean", context_mean(context, test)),
-            ("perfect", perfect_icw(grid, context, test, base.transform)),
-        ):
-            errors = mean_absolute_errors(test.layout, test.y, y_hat)
-            rows.append(about | {"reference": name} | errors)
+    for place, test in standard_tests(scale, grid, seed):
+        context = context_rows(grid, place["outage"], scale.num_context, seed=seed)
+        about = place | {"num_solves": context.num_solves}
+        for name, y_hat in reference_levels(grid, context, test, base).items():
+            rows.append(about | {"reference": name} | errors_where_given(test, y_hat)[0])
     return rows
 
 
@@ -165,16 +158,13 @@ def _frame(rows: Rows, **wanted: str) -> Frame:
     return picked(frame, **wanted)
 
 
-def tables(rows: Rows) -> list[Table]:
+def tables(rows: Rows) -> Iterator[Table]:
     """Table III for both grids, in both quantities, and the ledger of costs."""
-    found = []
     for grid in GRIDS_OF_TABLE:
         frame = _frame(rows, grid=grid)
-        if len(frame):
-            found += [_quantity_table(frame, grid, "v", "|V| (p.u.)", 0),
-                      _quantity_table(frame, grid, "theta_deg", "angle (°)", 3),
-                      _cost_table(frame, grid)]  # fmt: skip
-    return found
+        yield _quantity_table(frame, grid, "v", "|V| (p.u.)", 0)
+        yield _quantity_table(frame, grid, "theta_deg", "angle (°)", 3)
+        yield _cost_table(frame, grid)
 
 
 def _quantity_table(frame: Frame, grid: str, quantity: str, title: str, first: int) -> Table:
@@ -195,19 +185,17 @@ def _quantity_table(frame: Frame, grid: str, quantity: str, title: str, first: i
 
 def _cost_table(frame: Frame, grid: str) -> Table:
     rows = []
-    for name in (
-        name for group, names in GROUPS.items() for name in names if name not in REFERENCES
-    ):
+    for name in MEASURED:
         mine = picked(frame, method=name, topology="N-1")
         if not len(mine):
             continue
-        cost = {column: mean(mine[column]) for column in COSTS}
+        cost = mine[list(COSTS)].mean()
         taught = METHODS[name].uses_surrogate
         rows.append(
             (name, " ".join(NEEDS[need] for need in METHODS[name].needs),
-             int(cost["training_topologies"]) if taught else None,
-             cost["training_s"] if taught else None, int(cost["num_solves"]), cost["data_s"],
-             cost["fit_s"], cost["gradient_s"], cost["us_per_row"] / 1000)
+             int(cost.training_topologies) if taught else None,
+             cost.training_s if taught else None, int(cost.num_solves), cost.data_s, cost.fit_s,
+             cost.gradient_s, cost.us_per_row / 1000)
         )  # fmt: skip
     return Table(
         f"{grid}, N-1: what each method needs and costs, one thread",

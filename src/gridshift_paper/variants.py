@@ -21,12 +21,10 @@ from gridshift_paper.protocol import (
     GRIDS,
     Scale,
     base_config,
-    base_surrogate,
-    context_mean,
     context_rows,
     errors_where_given,
-    perfect_icw,
-    rows_for_test,
+    reference_levels,
+    standard_tests,
     surrogate_without_dropout,
     trained,
     training_rows,
@@ -53,30 +51,20 @@ def context_sizes(scale: Scale, grid: str) -> tuple[int, ...]:
     return (n, 10 * n) if grid == "case300" else (n,)
 
 
-def measure_variant(
-    scale: Scale, *, grid: str, backbone: str, transform: str, seed: int
-) -> list[Record]:
-    """Rows of one of the paper's surrogates."""
-    surrogate = base_surrogate(scale, grid, transform=transform, backbone=backbone, seed=seed)
-    return measure_surrogate(scale, surrogate, seed)
-
-
 def measure_surrogate(scale: Scale, surrogate: Surrogate, seed: int) -> list[Record]:
     """Rows of one trained surrogate: topologies x statistics of the base or of a context."""
     grid, rows = surrogate.grid, []
-    for topology, outage in GRIDS[grid].topologies.items():
-        test = rows_for_test(grid, outage, scale.num_test, seed=seed)
+    for topology, test in standard_tests(scale, grid, seed):
         for n in context_sizes(scale, grid):
-            context = context_rows(grid, outage, n, seed=seed)
+            context = context_rows(grid, topology["outage"], n, seed=seed)
             for statistics, fit in _adaptations(surrogate, Context.of(context)).items():
                 if statistics == "frozen" and n != scale.num_context:
                     continue
                 about = {
-                    "topology": topology, "outage": outage, "statistics": statistics,
-                    "num_context": 0 if statistics == "frozen" else n,
+                    "statistics": statistics, "num_context": 0 if statistics == "frozen" else n,
                     "num_steps": surrogate.config.training.num_steps,
                 }  # fmt: skip
-                rows.append(about | evaluate(fit, test))
+                rows.append(topology | about | evaluate(fit, test))
     return rows
 
 
@@ -130,6 +118,18 @@ def _fastest(work: Callable[[], Any]) -> tuple[Any, float]:
     return result, min(seconds)
 
 
+def measure_variant(
+    scale: Scale, *, grid: str, backbone: str, transform: str, seed: int,
+    num_steps: int | None = None, dropout: float | None = None,
+) -> list[Record]:  # fmt: skip
+    """Rows of one of the paper's surrogates, perhaps trained for other steps or dropout."""
+    config = base_config(scale, backbone=backbone, transform=transform, seed=seed)
+    training = replace(config.training, num_steps=num_steps or config.training.num_steps)
+    if dropout is not None:
+        config = replace(config, backbone=replace(config.backbone, dropout=dropout))
+    return measure_surrogate(scale, trained(grid, replace(config, training=training)), seed)
+
+
 def _variants(scale: Scale) -> Iterator[Key]:
     for seed in scale.seeds:
         for (grid, backbone), transforms in VARIANTS_OF.items():
@@ -146,18 +146,6 @@ VARIANTS = Study(
 )
 
 
-def _measure_otherwise(
-    scale: Scale, *, grid: str, backbone: str, transform: str, seed: int,
-    num_steps: int | None = None, dropout: float | None = None,
-) -> list[Record]:  # fmt: skip
-    """Rows of one of the paper's surrogates, trained for other steps or with another dropout."""
-    config = base_config(scale, backbone=backbone, transform=transform, seed=seed)
-    training = replace(config.training, num_steps=num_steps or config.training.num_steps)
-    if dropout is not None:
-        config = replace(config, backbone=replace(config.backbone, dropout=dropout))
-    return measure_surrogate(scale, trained(grid, replace(config, training=training)), seed)
-
-
 def _longer(scale: Scale) -> Iterator[Key]:
     for backbone, transform in (("transformer", "identity"), ("pfgnn", "zca")):
         if "case30" in scale.grids and scale.steps(backbone) < scale.num_steps:
@@ -169,20 +157,16 @@ LONGER = Study(
     name="longer",
     about="what this scale trains for fewer steps than the MLP, trained for as many; one seed",
     keys=_longer,
-    measure=_measure_otherwise,
+    measure=measure_variant,
 )
-
-
 PFGNN_NO_DROPOUT = Study(
     name="pfgnn-no-dropout",
     about="the graph network with ZCA, trained without dropout; one seed",
     keys=lambda scale: crossed(
         grid=scale.grids_of("case30"), backbone=["pfgnn"], transform=["zca"], seed=scale.seeds[:1]
     ),
-    measure=partial(_measure_otherwise, dropout=0.0),
+    measure=partial(measure_variant, dropout=0.0),
 )
-
-
 NO_DROPOUT = Study(
     name="no-dropout",
     about="the same of a surrogate that fits the intact grid better: what is left to the network",
@@ -198,14 +182,11 @@ def _measure_references(scale: Scale, *, grid: str, seed: int) -> Sequence[Recor
     training = training_rows(scale, grid, seed=seed)
     transforms = {t: fit_output_transform(t, training.y, EPS) for t in WITH_CONTEXT}
     rows: list[Record] = []
-    for topology, outage in GRIDS[grid].topologies.items():
-        test = rows_for_test(grid, outage, scale.num_test, seed=seed)
+    for topology, test in standard_tests(scale, grid, seed):
         for n in context_sizes(scale, grid):
-            context = context_rows(grid, outage, n, seed=seed)
-            levels = {"context-mean": context_mean(context, test)}
-            levels |= {t: perfect_icw(grid, context, test, base) for t, base in transforms.items()}
-            for level, y_hat in levels.items():
-                about = {"topology": topology, "reference": level, "num_context": n}
+            context = context_rows(grid, topology["outage"], n, seed=seed)
+            for level, y_hat in reference_levels(grid, context, test, transforms).items():
+                about = {"topology": topology["topology"], "reference": level, "num_context": n}
                 errors, num = errors_where_given(test, y_hat)
                 counts = {"num_test": num, "num_without_base_solution": len(test) - num}
                 rows.append(about | errors | counts)

@@ -121,7 +121,7 @@ def test_a_graph_network_trained_as_long_as_the_mlp_stands_beside_the_shorter_on
     kept = short[short.statistics == "ctx"].assign(statistics="ctx-intact")
     short = pd.concat([short, kept], ignore_index=True)
     longer = short.assign(overall=short["overall"] / 2, num_steps=100)
-    n2 = table_2.tables({**rows, "variants": short, "longer": longer})[1]
+    n2 = artefact("table-2").tables({**rows, "variants": short, "longer": longer})[1]
     cells = {row[:2]: row[2] for row in n2.rows}
     icw = float(cells["PFGNN", "ICW"])  # type: ignore[arg-type]
     assert float(cells["PFGNN*", "ICW"]) == pytest.approx(icw / 2, rel=0.01)  # type: ignore
@@ -129,7 +129,7 @@ def test_a_graph_network_trained_as_long_as_the_mlp_stands_beside_the_shorter_on
 
 
 def test_table_has_the_paper_s_number_and_the_ratio_beside_ours(rows: Rows):
-    base, n2, *_ = table_2.tables(rows)
+    base, n2, *_ = artefact("table-2").tables(rows)
     icw = next(row for row in n2.rows if row[:2] == ("MLP", "ICW"))
     ours = rows["variants"].query("transform == 'zca' and statistics == 'ctx' and topology=='N-2'")
     assert icw[3] == 5.60e-4

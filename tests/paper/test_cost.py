@@ -7,12 +7,19 @@ import pandas as pd
 import pytest
 
 from gridshift.errors import GridshiftError
-from gridshift_paper import band, cost_plane, scratch
+from gridshift_paper import band, cost_plane, gradient_steps
 from gridshift_paper import deployment as table_4
 from gridshift_paper.band import BAND, PAPER_BAND_RATIO, band_ratios, picks
 from gridshift_paper.claims import Verdict
 from gridshift_paper.deployment import PAPER_DEPLOYMENT, SWEEP, TIMES, Seconds, deployment
-from gridshift_paper.gradient_steps import CLOSED_FORM, CURVES, closed_form, curve, steps_of
+from gridshift_paper.gradient_steps import (
+    CLOSED_FORM,
+    CURVES,
+    PAPER_SCRATCH,
+    closed_form,
+    curve,
+    steps_of,
+)
 from gridshift_paper.protocol import (
     SCALES,
     base_surrogate,
@@ -21,7 +28,6 @@ from gridshift_paper.protocol import (
     rows_for_test,
 )
 from gridshift_paper.records import Book, Study
-from gridshift_paper.scratch import PAPER_SCRATCH
 from tests.paper.conftest import TINY
 
 
@@ -33,7 +39,7 @@ def quick(study: Study) -> Study:
     )
 
 
-ARTEFACTS = (*cost_plane.ARTEFACTS, *scratch.ARTEFACTS, *band.ARTEFACTS, *table_4.ARTEFACTS)
+ARTEFACTS = (*cost_plane.ARTEFACTS, *gradient_steps.ARTEFACTS, *band.ARTEFACTS, *table_4.ARTEFACTS)
 STUDIES = tuple(map(quick, (TIMES, SWEEP, CLOSED_FORM, CURVES, BAND)))
 
 
@@ -187,7 +193,7 @@ def test_artefacts_are_made_from_rows_and_say_so_if_there_are_none(artefact, row
 
 def test_the_papers_numbers_stand_beside_ours(rows):
     assert PAPER_BAND_RATIO == 0.83
-    table = table_4.tables(rows)[0]
+    table = next(table_4.tables(rows))
     ours, paper = table.rows[:2]
     assert ours[0] == "case30"
     assert paper[:2] == ("paper", 38)

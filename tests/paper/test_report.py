@@ -41,7 +41,7 @@ def example(**changes):
     whole = {
         "name": "example", "paper": "Fig. 99", "title": "errors | by seed",
         "studies": (study(),), "draw": draw,
-        "tables": lambda rows: [
+        "tabulate": lambda rows: [
             Table(title="|V| <error>", columns=("of", ">ours"),
                   rows=[("all", mean_and_spread(rows["errors"].mae))])
         ],

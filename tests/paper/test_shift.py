@@ -6,7 +6,6 @@ from gridshift.errors import GridshiftError
 from gridshift.learn.whitening import fit_zca
 from gridshift_paper import round_trip, shift
 from gridshift_paper.claims import Verdict
-from gridshift_paper.distances import DISTANCES, HISTOGRAMS, LEVELS
 from gridshift_paper.protocol import (
     GRIDS,
     WIDE_SPREAD,
@@ -16,7 +15,15 @@ from gridshift_paper.protocol import (
 )
 from gridshift_paper.records import Book
 from gridshift_paper.round_trip import ROUND_TRIP
-from gridshift_paper.shift import PAPER_DROP, PAPER_MMD, at_level, mmd_drop
+from gridshift_paper.shift import (
+    DISTANCES,
+    HISTOGRAMS,
+    LEVELS,
+    PAPER_DROP,
+    PAPER_MMD,
+    at_level,
+    mmd_drop,
+)
 from tests.paper.conftest import TINY
 
 ARTEFACTS = (*shift.ARTEFACTS, *round_trip.ARTEFACTS)

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from gridshift.cli import main
-from gridshift_paper.shipped import shipped_rows
+from gridshift_paper.records import shipped_rows
 
 ROOT = Path(__file__).parent.parent.parent
 BUILD = """

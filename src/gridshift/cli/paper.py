@@ -70,8 +70,7 @@ def paper(
     """
     from gridshift_paper.artefacts import artefact, artefacts
     from gridshift_paper.protocol import SCALES
-    from gridshift_paper.records import Book
-    from gridshift_paper.shipped import shipped_rows
+    from gridshift_paper.records import Book, shipped_rows
 
     chosen = SCALES[scale] if seeds is None else SCALES[scale].with_seeds(seeds)
     shipped = shipped_rows() if results is None else None
