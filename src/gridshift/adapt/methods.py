@@ -10,19 +10,20 @@ from gridshift.adapt.baselines.pfgnn_multi import adapt_pfgnn_multi, start_pfgnn
 from gridshift.adapt.baselines.pi_ttt import adapt_pi_ttt
 from gridshift.adapt.baselines.ttf_ensemble import adapt_ttf_ensemble, start_ttf_ensemble
 from gridshift.adapt.context import Context, Predictor
-from gridshift.adapt.method import Method, Need
-from gridshift.adapt.moment_methods import (
+from gridshift.adapt.context_methods import (
     adapt_auto,
     adapt_frozen,
     adapt_icw_paired,
     adapt_icw_shrunk,
     adapt_residual_paired,
+    adapt_ridge,
+    adapt_ridge_features,
     adapt_with_context_statistics,
     adapt_zscore_paired,
 )
-from gridshift.adapt.ridge import adapt_ridge, adapt_ridge_features
-from gridshift.adapt.surrogate_config import ZCA_SAS
+from gridshift.adapt.method import Method, Need
 from gridshift.adapt.tangent_methods import adapt_corrected_tangent, adapt_tangent
+from gridshift.learn.third_moment import ZCA_SAS
 
 __all__ = ["METHODS", "Context", "Method", "Need", "Predictor"]
 

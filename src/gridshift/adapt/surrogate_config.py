@@ -3,12 +3,13 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from gridshift.adapt.tangent import TANGENT_ORDERS
+from gridshift.adapt.expansion import TANGENT_ORDERS
 from gridshift.errors import GridshiftError
 from gridshift.grid.network import Network
-from gridshift.learn.backbones import BACKBONES, BackboneConfig
-from gridshift.learn.backbones.mlp import MlpConfig
+from gridshift.learn.backbones import BACKBONES, BackboneConfig, MlpConfig
+from gridshift.learn.backbones.configs import backbone_fields, parse_backbone
 from gridshift.learn.model_file import config_of, field
+from gridshift.learn.third_moment import ZCA_SAS
 from gridshift.learn.training import PAPER_TRAINING, TrainingConfig
 from gridshift.learn.whitening import EPS, TRANSFORMS
 
@@ -29,10 +30,6 @@ Mean absolute error on the intact grid, of ICW on the heaviest single outage, an
 | no dropout, 20,000 steps at 2e-3 | 2.0e-5, 4.2e-4 | 5.5e-4, 2.2e-3 |
 | no dropout, 10,000 steps at 2e-3 | 2.5e-5, 4.2e-4 | 8.1e-4, 2.3e-3 |
 """
-
-
-ZCA_SAS = "zca-sas"
-"""ZCA, and then each whitened output bent until it has no skewness (`learn/third_moment.py`)."""
 
 OUTPUT_TRANSFORMS = (*TRANSFORMS, ZCA_SAS, *TANGENT_ORDERS)
 """Names of what a surrogate's outputs can be transformed by."""
@@ -92,25 +89,18 @@ def default_num_rows(network: Network) -> int:
 
 
 def describe_config(config: SurrogateConfig) -> dict[str, Any]:
-    """The configuration as plain JSON values."""
-    plain = asdict(config)
-    plain["backbone"]["name"] = config.backbone.name
-    return plain
+    """The configuration as JSON values."""
+    return asdict(config) | {"backbone": backbone_fields(config.backbone)}
 
 
-def parse_config(plain: dict[str, Any]) -> SurrogateConfig:
+def parse_config(fields: dict[str, Any]) -> SurrogateConfig:
     """The configuration of `describe_config`.
 
     Raises:
         GridshiftError: a field is missing, unknown or of another type, or a number can't be.
     """
-    backbone = dict(field(plain, "backbone", dict))
-    name = field(backbone, "name", str)
-    del backbone["name"]
-    if name not in BACKBONES:
-        raise GridshiftError(f"no backbone {name}; choose one of {', '.join(BACKBONES)}")
     return config_of(
-        SurrogateConfig, plain,
-        backbone=config_of(BACKBONES[name], backbone),
-        training=config_of(TrainingConfig, plain.get("training")),
+        SurrogateConfig, fields,
+        backbone=parse_backbone(field(fields, "backbone", dict)),
+        training=config_of(TrainingConfig, fields.get("training")),
     )  # fmt: skip

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import gridshift
 from gridshift.arrays import Complex, Int
 from gridshift.errors import GridshiftError, GridshiftWarning, NotConvergedError
 from gridshift.grid.contingency import (
@@ -39,6 +38,7 @@ from gridshift.study.risk import Risk, limit_notes, risk_of, severity
 from gridshift.study.row import OutageRow
 from gridshift.study.screening import ScreenConfig, Screening
 from gridshift.study.store import Store, task_key
+from gridshift.versions import own_version
 
 if TYPE_CHECKING:
     from gridshift.adapt.base import Base
@@ -322,7 +322,7 @@ def _tasks(setting: Setting, outages: list[Outage]) -> Iterator[dict[str, Any]]:
     common = asdict(setting.config) | decided_elsewhere
     common |= {
         "format": FORMAT,
-        "version": gridshift.__version__,
+        "version": own_version(),
         "name": setting.network.name,
         "network": setting.network.digest,
         "surrogate": None if setting.surrogate is None else setting.surrogate.digest,
