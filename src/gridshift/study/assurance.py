@@ -162,7 +162,7 @@ def _certified(
     y_hat = predictor.predict(test.x)
     predict_s = time.perf_counter() - began
     limit = NO_LIMIT if tol is None else tol
-    found = certify(test.network, test.layout, test.x, y_hat, tol=limit, quantile=quantile)
+    found = certify(test.network, test.layout, test.x, y_hat, tol=limit, correct_share=quantile)
     returned = found.rows.returned
     return CertifiedRows(
         tol=tol if tol is not None else float("inf"),
