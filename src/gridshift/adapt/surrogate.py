@@ -12,13 +12,14 @@ import numpy as np
 from gridshift.adapt.base import Base, check_grid
 from gridshift.adapt.context import Predictor, SummedPredictor
 from gridshift.adapt.datasets import Dataset, generate, require_rows
-from gridshift.adapt.expansion import TANGENT_ORDERS, ExpansionPredictor, expansion_of
+from gridshift.adapt.expansion import ExpansionPredictor, expansion_of
 from gridshift.adapt.graph import graph_of
 from gridshift.adapt.layout import Layout
 from gridshift.adapt.surrogate_config import (
     SurrogateConfig,
     default_num_rows,
     describe_config,
+    fit_output_transform,
     parse_config,
 )
 from gridshift.arrays import Real
@@ -29,9 +30,8 @@ from gridshift.learn.fitted_network import FittedNetwork, input_scaling
 from gridshift.learn.model_file import ModelFiles
 from gridshift.learn.model_file import field as field_of
 from gridshift.learn.models import FittedModel, RefoldableModel, model_fields, restored_model
-from gridshift.learn.third_moment import ZCA_SAS, fit_zca_sas
 from gridshift.learn.training import Progress
-from gridshift.learn.whitening import Transform, fit_identity, fit_transform
+from gridshift.learn.whitening import Transform, fit_identity
 
 FILES = ModelFiles(name="surrogate", noun="surrogate", remedy="train it anew")
 
@@ -305,22 +305,6 @@ def seconds_per_step(network: Network, config: SurrogateConfig, *, num_steps: in
         model.trained(x, y, few, seed=0)
         times.append(time.perf_counter() - began)
     return min(times) / num_steps
-
-
-def fit_output_transform(name: str, remainder: Real, eps: float) -> Transform:
-    """The transform of that name for rows (N, Y) of y, or of what the tangent leaves of it.
-
-    What a tangent leaves is smaller than y by orders that differ from grid to grid, so `eps` is
-    relative to its mean variance there, and each entry is scaled by itself: the remainder is a
-    quadratic form in the loads, far from a normal distribution that a covariance would describe.
-    """
-    if name == ZCA_SAS:
-        return fit_zca_sas(remainder, eps=eps)
-    if name not in TANGENT_ORDERS:
-        return fit_transform(name, remainder, eps=eps)
-    mean_variance = float(remainder.var(0, ddof=1).mean())
-    scaled = fit_transform("zscore", remainder, eps=eps * mean_variance)
-    return replace(scaled, name=name)
 
 
 def _stream(network: Network, role: str, config: SurrogateConfig) -> np.random.Generator:

@@ -1,17 +1,18 @@
 """What a surrogate is made of and how it is trained: the product's defaults and the paper's."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from gridshift.adapt.expansion import TANGENT_ORDERS
+from gridshift.arrays import Real
 from gridshift.errors import GridshiftError
 from gridshift.grid.network import Network
 from gridshift.learn.backbones import BACKBONES, BackboneConfig, MlpConfig
 from gridshift.learn.backbones.configs import backbone_fields, parse_backbone
 from gridshift.learn.model_file import config_of, field
-from gridshift.learn.third_moment import ZCA_SAS
+from gridshift.learn.third_moment import ZCA_SAS, fit_zca_sas
 from gridshift.learn.training import PAPER_TRAINING, TrainingConfig
-from gridshift.learn.whitening import EPS, TRANSFORMS
+from gridshift.learn.whitening import EPS, TRANSFORMS, Transform, fit_transform
 
 PRODUCT_BACKBONE = MlpConfig(dropout=0.0)
 """The paper's MLP without dropout, which costs accuracy here and prevents nothing: solved rows have
@@ -104,3 +105,19 @@ def parse_config(fields: dict[str, Any]) -> SurrogateConfig:
         backbone=parse_backbone(field(fields, "backbone", dict)),
         training=config_of(TrainingConfig, fields.get("training")),
     )  # fmt: skip
+
+
+def fit_output_transform(name: str, remainder: Real, eps: float) -> Transform:
+    """The transform of that name for rows (N, Y) of y, or of what the tangent leaves of it.
+
+    What a tangent leaves is smaller than y by orders that differ from grid to grid, so `eps` is
+    relative to its mean variance there, and each entry is scaled by itself: the remainder is a
+    quadratic form in the loads, far from a normal distribution that a covariance would describe.
+    """
+    if name == ZCA_SAS:
+        return fit_zca_sas(remainder, eps=eps)
+    if name not in TANGENT_ORDERS:
+        return fit_transform(name, remainder, eps=eps)
+    mean_variance = float(remainder.var(0, ddof=1).mean())
+    scaled = fit_transform("zscore", remainder, eps=eps * mean_variance)
+    return replace(scaled, name=name)

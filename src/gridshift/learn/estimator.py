@@ -209,6 +209,8 @@ class ICWRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         network = isinstance(model, FittedNetwork)
         if not network or model.config != self._backbone_config():
             raise GridshiftError(f"a model {model.kind} of another architecture than asked for")
+        if model.constants is None:
+            raise GridshiftError("no array constants")
         if model.transform.name != self.whitening:
             raise GridshiftError(f"a transform {model.transform.name} where it is {self.whitening}")
 

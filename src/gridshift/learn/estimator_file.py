@@ -5,9 +5,9 @@ from typing import Any
 
 from gridshift.errors import StorageError
 from gridshift.learn.estimator import MOMENTS, ICWRegressor
-from gridshift.learn.fitted_network import restored_constants, restored_transform
 from gridshift.learn.model_file import Arrays, ModelFiles, field
 from gridshift.learn.models import RefoldableModel, model_fields, require_finite, restored_model
+from gridshift.learn.transform_file import restored_constants, restored_transform
 
 FILES = ModelFiles(name="estimator", noun="model", remedy="fit it anew")
 ADAPTED = "adapted."

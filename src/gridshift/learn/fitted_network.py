@@ -23,8 +23,8 @@ from gridshift.learn.backbones.configs import BackboneConfig, backbone_fields, p
 from gridshift.learn.backbones.graph import NodeGraph
 from gridshift.learn.model_file import array
 from gridshift.learn.onnx_graph import DOUBLE, OnnxGraph
-from gridshift.learn.third_moment import ZCA_SAS, SkewCorrected
 from gridshift.learn.training import Progress, TrainingConfig
+from gridshift.learn.transform_file import restored_constants, restored_transform
 from gridshift.learn.whitening import Affine, Transform
 
 if TYPE_CHECKING:
@@ -293,38 +293,6 @@ def _built(
 ) -> "nn.Module":
     graph = make_graph(mean, scale) if make_graph is not None and config.needs_graph else None
     return config.build(len(mean), num_outputs, graph)
-
-
-def restored_transform(
-    about: dict[str, Any], arrays: Mapping[str, NDArray[Any]], width: int
-) -> Transform:
-    """The transform whose numbers are a field of a file.
-
-    Raises:
-        StorageError: a number or an array is missing or can't be.
-    """
-    numbers = model_file.field(about, "transform", dict)
-    name, eps = model_file.field(numbers, "name", str), model_file.field(numbers, "eps", float)
-    if eps < 0:
-        raise StorageError(f"a transform {name} with eps {eps}")
-    counts = {n: model_file.field(numbers, n, int) for n in ("num_rows", "rank", "effective_rank")}
-    either = (width,), (width, width)
-    affine = Affine(
-        name="zca" if name == ZCA_SAS else name, eps=eps, **counts,
-        shift=array(arrays, "transform.shift", (width,)),
-        whitener=array(arrays, "transform.whitener", *either),
-        unwhitener=array(arrays, "transform.unwhitener", *either),
-    )  # fmt: skip
-    if name != ZCA_SAS:
-        return affine
-    return SkewCorrected(whitening=affine, skew=array(arrays, "transform.skew", (width,)))
-
-
-def restored_constants(arrays: Mapping[str, NDArray[Any]], width: int) -> Real | None:
-    """The constants of a file, if it has them."""
-    if "constants" not in arrays:
-        return None
-    return array(arrays, "constants", (width,), may_be_nan=True)
 
 
 def _with_weights(
