@@ -175,7 +175,7 @@ def _figure(path):
 def _checkpoint(path):
     import torch
 
-    from gridshift.learn.training import _Checkpoint
+    from gridshift.learn.training_loop import _Checkpoint
 
     layer = torch.nn.Linear(200, 200)
     _Checkpoint(path, layer, torch.optim.Adam(layer.parameters()), identity="").write(1)

@@ -5,7 +5,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from gridshift.adapt.surrogate import build_backbone
+from gridshift.adapt.graph import graph_of
 from gridshift.grid.layout import Layout
 from gridshift_paper import rules
 from gridshift_paper.artefacts import Artefact, Table
@@ -45,7 +45,8 @@ def num_parameters(backbone: str, grid: str) -> int:
     network = network_of(grid)
     layout = Layout.of(network)
     mean, scale = np.zeros(layout.num_inputs), np.full(layout.num_inputs, 0.1)
-    built = build_backbone(base_config(FULL, backbone=backbone), network, layout, mean, scale)
+    config, graph = base_config(FULL, backbone=backbone), graph_of(network, layout, mean, scale)
+    built = config.backbone.build(layout.num_inputs, layout.num_outputs, graph)
     return sum(p.numel() for p in built.parameters())
 
 

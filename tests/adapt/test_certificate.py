@@ -145,7 +145,7 @@ def test_generation_returned_is_what_the_voltages_need(data):
 def test_the_worst_share_is_corrected_even_within_the_tolerance(data):
     y = noisy(data, 1e-5)
     given = certificate(data.network, data.layout, data.x, y).worst
-    found = certify(data.network, data.layout, data.x, y, tol=1.0, quantile=0.1)
+    found = certify(data.network, data.layout, data.x, y, tol=1.0, correct_share=0.1)
     corrected = found.rows.origin != Origin.PREDICTED
     assert corrected.sum() == np.ceil(0.1 * len(y))
     assert given[corrected].min() >= given[~corrected].max()
@@ -238,7 +238,7 @@ def test_what_cannot_be_certified_is_refused(data):
     with pytest.raises(GridshiftError, match="tolerance"):
         certify(data.network, data.layout, data.x, data.y, tol=0.0)
     with pytest.raises(GridshiftError, match="share"):
-        certify(data.network, data.layout, data.x, data.y, quantile=1.5)
+        certify(data.network, data.layout, data.x, data.y, correct_share=1.5)
     with pytest.raises(GridshiftError, match="outputs of shape"):
         certify(data.network, data.layout, data.x, data.y[:, 1:])
     with pytest.raises(GridshiftError, match="one for each"):

@@ -9,7 +9,7 @@ from gridshift.grid.layout import Layout
 from gridshift.grid.network import BusKind
 from gridshift.grid.readers import read_grid
 from gridshift.grid.scenarios import sample_loads
-from gridshift.learn.folding import input_scaling
+from gridshift.learn.fitted_network import input_scaling
 from tests.reference.grids import branch_two_port, make_network
 
 

@@ -13,8 +13,11 @@ from gridshift.adapt.methods import METHODS
 from gridshift.adapt.onnx_export import export_onnx
 from gridshift.adapt.surrogate import train
 from gridshift.errors import GridshiftError, StorageError
-from gridshift.learn.folding import FoldedNetwork
-from gridshift.learn.onnx_graph import LinearTerms, onnx_bytes, onnx_predict, write_onnx
+from gridshift.learn.backbones import MlpConfig
+from gridshift.learn.fitted_network import FittedNetwork
+from gridshift.learn.linear_terms import LinearTerms
+from gridshift.learn.onnx_graph import onnx_bytes, onnx_predict, write_onnx
+from gridshift.learn.whitening import Affine
 from tests.adapt.conftest import quick_config
 
 onnx = pytest.importorskip("onnx")
@@ -66,16 +69,24 @@ def test_metadata_names_every_column_the_grid_and_the_outage(surrogate, outage_r
     assert found["network_digest"] == network.digest
 
 
-def network(seed: int, bias: float = 0.0) -> FoldedNetwork:
+def network(seed: int, bias: float = 0.0) -> FittedNetwork:
     torch.manual_seed(seed)
     rng = np.random.default_rng(seed)
-    return FoldedNetwork(
+    backbone = nn.Module()
+    backbone.features = nn.Sequential(
+        nn.Linear(3, 8), nn.GELU(), nn.Dropout(0.5), nn.Linear(8, 5)
+    ).eval()
+    backbone.head = nn.Linear(5, 2)
+    return FittedNetwork(
+        config=MlpConfig(),
         input_mean=rng.normal(size=3),
         input_scale=np.array([1.0, 0.5, 20.0]),
-        hidden=nn.Sequential(nn.Linear(3, 8), nn.GELU(), nn.Dropout(0.5), nn.Linear(8, 5)).eval(),
-        weight=rng.normal(size=(2, 5)).astype(np.float32),
-        bias=np.array([bias, -bias]),
-    )
+        backbone=backbone,
+        transform=Affine(
+            name="zscore", shift=np.array([bias, -bias]), whitener=np.array([1.0, 2.0]),
+            unwhitener=np.array([1.0, 0.5]),
+        ),
+    )  # fmt: skip
 
 
 def test_the_graph_is_the_formula_of_the_network_and_of_its_linear_terms():
@@ -87,29 +98,30 @@ def test_the_graph_is_the_formula_of_the_network_and_of_its_linear_terms():
         matrix=np.array([[1.0, -2.0], [0.5, 3.0]]), columns=np.array([0, 2]),
         centre=np.array([0.1, 0.2]), offset=np.array([7.0, -7.0]),
     )  # fmt: skip
-    first, last = folded.hidden[0], folded.hidden[3]  # type: ignore[index]
-    weight, bias, more, shift = (
-        p.detach().numpy().astype(float) for p in (first.weight, first.bias, last.weight, last.bias)
+    hidden, head = folded.backbone.features, folded.backbone.head
+    (weight, bias), (more, shift), (last, offset) = (
+        [p.detach().numpy().astype(float) for p in (layer.weight, layer.bias)]
+        for layer in (hidden[0], hidden[3], head)
     )
     h = (x - folded.input_mean) / folded.input_scale @ weight.T + bias
     h = h / 2 * (1 + erf(h / np.sqrt(2))) @ more.T + shift
-    expected = h @ folded.weight.T.astype(float) + folded.bias
+    expected = (h @ last.T + offset) * [1.0, 0.5]
     expected += (x[:, [0, 2]] - terms.centre) @ terms.matrix.T + terms.offset
-    found = onnx_predict(onnx_bytes(folded, linear=[terms], widths=(3, 2)), x)
+    found = onnx_predict(onnx_bytes([folded, terms], widths=(3, 2)), x)
     np.testing.assert_allclose(found, expected, atol=1e-5)  # float32 layers, values up to 10
 
 
 def test_a_large_bias_keeps_its_digits():
     x = np.random.default_rng(2).normal(size=(20, 3))
     small, large = (
-        onnx_predict(onnx_bytes(network(0, bias), widths=(3, 2)), x) for bias in (0.0, 1e6)
+        onnx_predict(onnx_bytes([network(0, bias)], widths=(3, 2)), x) for bias in (0.0, 1e6)
     )
     # in float32 a million has a resolution of 0.06
     np.testing.assert_allclose(large - [1e6, -1e6], small, atol=1e-9)
 
 
 def test_any_number_of_rows_can_be_predicted():
-    model = onnx_bytes(network(0), widths=(3, 2))
+    model = onnx_bytes([network(0)], widths=(3, 2))
     assert [len(onnx_predict(model, np.zeros((n, 3)))) for n in (0, 1, 3000)] == [0, 1, 3000]
 
 
@@ -118,15 +130,15 @@ def test_a_file_that_predicts_something_else_is_not_written(tmp_path):
     wrong = folded.predict(x)
     wrong[2, 1] += 1e-3
     with pytest.raises(GridshiftError, match="output 1 of row 2"):
-        write_onnx(tmp_path / "model.onnx", folded, check_on=x, expected=wrong)
+        write_onnx(tmp_path / "model.onnx", [folded], check_on=x, expected=wrong)
     assert not list(tmp_path.iterdir())
 
 
 def test_layers_without_a_form_here_are_refused_by_name():
     folded = network(0)
-    folded.hidden.append(nn.BatchNorm1d(5))  # type: ignore[operator]
+    folded.backbone.features.append(nn.BatchNorm1d(5))
     with pytest.raises(GridshiftError, match="BatchNorm1d"):
-        onnx_bytes(folded, widths=(3, 2))
+        onnx_bytes([folded], widths=(3, 2))
 
 
 @pytest.mark.parametrize("package", ["onnx", "onnxruntime"])
@@ -136,11 +148,11 @@ def test_a_missing_package_is_told_with_the_command_that_installs_it(
     monkeypatch.setitem(sys.modules, package, None)
     x, folded = np.ones((4, 3)), network(0)
     with pytest.raises(GridshiftError, match=rf"package {package}.*gridshift\[onnx\]"):
-        write_onnx(tmp_path / "m.onnx", folded, check_on=x, expected=folded.predict(x))
+        write_onnx(tmp_path / "m.onnx", [folded], check_on=x, expected=folded.predict(x))
 
 
 def test_a_place_that_cannot_be_written_is_one_clear_error(tmp_path):
     (tmp_path / "file").write_text("here first")
     x, folded = np.ones((4, 3)), network(0)
     with pytest.raises(StorageError, match="cannot write"):
-        write_onnx(tmp_path / "file" / "m", folded, check_on=x, expected=folded.predict(x))
+        write_onnx(tmp_path / "file" / "m", [folded], check_on=x, expected=folded.predict(x))

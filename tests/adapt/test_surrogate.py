@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 
-from gridshift.adapt.surrogate import Surrogate, SurrogateConfig, input_scaling, train
+from gridshift.adapt.surrogate import Surrogate, SurrogateConfig, train
 from gridshift.adapt.surrogate_config import (
     PAPER_SURROGATE,
     default_num_rows,
@@ -13,6 +13,7 @@ from gridshift.adapt.surrogate_config import (
     parse_config,
 )
 from gridshift.errors import GridshiftError, StorageError, SurrogateMismatchError
+from gridshift.learn.fitted_network import input_scaling
 from gridshift.learn.training import TrainingConfig
 from tests.adapt.conftest import quick_config
 from tests.adapt.grids import small_grid
@@ -138,7 +139,7 @@ def test_training_twice_gives_the_same_surrogate(grid, outage_rows):
 
 def test_another_seed_gives_other_rows_and_other_weights(grid, surrogate, training_rows):
     other = train(grid, quick_config(seed=1), data=training_rows)
-    weight, other_weight = (s.backbone.head.weight for s in (surrogate, other))
+    weight, other_weight = (s.model.backbone.head.weight for s in (surrogate, other))
     assert not torch.equal(weight, other_weight)
 
 

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from gridshift.adapt.datasets import generate
+from gridshift.adapt.expansion import ExpansionPredictor
 from gridshift.adapt.methods import METHODS, Context
 from gridshift.adapt.surrogate import Surrogate, train
-from gridshift.adapt.tangent import Plane
 from gridshift.errors import GridshiftError, NotConvergedError, SurrogateMismatchError
 from gridshift.grid.scenarios import sample_loads
 from tests.adapt.conftest import quick_config
@@ -21,8 +21,9 @@ def mae(predictor, rows):
 def test_what_the_surrogate_learns_is_the_remainder_scaled_entry_by_entry(
     surrogates, training_rows, grid, name
 ):
-    transform, plane = surrogates[name].transform, Plane.of(grid, TANGENTS.index(name) + 1)
-    z = transform.forward(training_rows.y - plane.predict(training_rows.x))
+    transform = surrogates[name].transform
+    expansion = ExpansionPredictor.of(grid, TANGENTS.index(name) + 1)
+    z = transform.forward(training_rows.y - expansion.predict(training_rows.x))
     np.testing.assert_allclose(z.mean(0), 0, atol=1e-9)
     # entries of less than the mean variance times 1e-6 are scaled down, none up
     assert (z.std(0) < 1.01).all()
@@ -34,9 +35,9 @@ def test_prediction_is_the_plane_plus_the_inverse_of_z(surrogates, outage_rows, 
     surrogate = surrogates[name]
     network = outage_rows.network
     predictor = METHODS[f"{name}-icw"].fit(surrogate, Context.empty(network, surrogate))
-    plane = Plane.of(network, TANGENTS.index(name) + 1)
+    expansion = ExpansionPredictor.of(network, TANGENTS.index(name) + 1)
     z = surrogate.predict_whitened(outage_rows.x)
-    expected = plane.predict(outage_rows.x) + surrogate.transform.inverse(z)
+    expected = expansion.predict(outage_rows.x) + surrogate.transform.inverse(z)
     np.testing.assert_allclose(predictor.predict(outage_rows.x), expected, atol=1e-9)
 
 
@@ -83,7 +84,7 @@ def test_a_surrogate_of_an_outage_keeps_that_outages_plane(outage_rows, tmp_path
 
 
 def test_set_points_may_move_in_the_plane_and_not_in_its_curvature(grid):
-    plane, curved = Plane.of(grid, 1), Plane.of(grid, 2)
+    plane, curved = (ExpansionPredictor.of(grid, order) for order in (1, 2))
     x = np.tile(plane.expansion.tangent.x, (2, 1))
     where = plane.layout.x_slices["v_set"]
     x[1, where.start] += 0.01
@@ -99,7 +100,7 @@ def test_set_points_may_move_in_the_plane_and_not_in_its_curvature(grid):
 def test_a_topology_without_a_nominal_solution_is_a_known_problem(surrogates):
     heavy = small_grid(load_scale=60.0)
     with pytest.raises(NotConvergedError, match="no nominal point"):
-        Plane.of(heavy)
+        ExpansionPredictor.of(heavy)
 
 
 def test_methods_of_the_tangent_refuse_surrogates_of_y(surrogates, outage_rows):

@@ -17,7 +17,7 @@ def rng():
 
 
 def plain_zca(y, *, eps=EPS):
-    return fit_shrunk_zca(y, eps=eps, share=0.0)
+    return fit_shrunk_zca(y, eps=eps, shrinkage=0.0)
 
 
 def test_paired_moments_are_their_formula(rng):
@@ -53,7 +53,7 @@ def test_shrinkage_keeps_variances_and_is_the_same_in_any_units(rng):
     y = rng.normal(size=(40, 5)) @ rng.normal(size=(5, 5))
     units = np.array([1, 1e-3, 10, 1, 100.0])
     assert correlation_shrinkage(y * units) == pytest.approx(correlation_shrinkage(y))
-    shrunk = fit_shrunk_zca(y, eps=0.0, share=0.3)
+    shrunk = fit_shrunk_zca(y, eps=0.0, shrinkage=0.3)
     covariance = shrunk.unwhitener @ shrunk.unwhitener.T
     expected = 0.7 * np.cov(y.T) + 0.3 * np.diag(y.var(0, ddof=1))
     np.testing.assert_allclose(covariance, expected, rtol=1e-9)

@@ -3,7 +3,7 @@ import pytest
 from sklearn.linear_model import Ridge as SklearnRidge
 from sklearn.preprocessing import StandardScaler
 
-from gridshift.learn.ridge import SHARES, fit_ridge
+from gridshift.learn.ridge import PENALTIES, fit_ridge
 
 
 @pytest.fixture(params=[(40, 8), (15, 30)], ids=["more rows than features", "fewer rows"])
@@ -28,7 +28,7 @@ def by_sklearn(features, y, share, at):
 @pytest.mark.parametrize("share", [1e-4, 1e-2, 1.0])
 def test_the_fit_is_scikit_learns(rows, share):
     features, y = rows
-    fitted = fit_ridge(features, y, shares=np.array([share]))
+    fitted = fit_ridge(features, y, penalties=np.array([share]))
     at = features + 0.1
     np.testing.assert_allclose(fitted.predict(at), by_sklearn(features, y, share, at), rtol=1e-8)
     weight, bias = fitted.linear()
@@ -39,7 +39,7 @@ def test_left_out_errors_are_those_of_fits_without_the_row(rows):
     """Refitted with the scaling and the penalty of all rows, as the closed form has it."""
     features, y = rows
     share = 1e-2
-    fitted = fit_ridge(features, y, shares=np.array([share]))
+    fitted = fit_ridge(features, y, penalties=np.array([share]))
     scaled = (features - fitted.mean) / fitted.scale
     penalty = share * np.linalg.svd(scaled, compute_uv=False)[0] ** 2
     for i in range(len(y)):
@@ -53,19 +53,19 @@ def test_left_out_errors_are_those_of_fits_without_the_row(rows):
 def test_each_output_has_the_penalty_of_its_own_smallest_left_out_error(rows):
     features, y = rows
     fitted = fit_ridge(features, y)
-    for share in SHARES[8:]:
-        alone = fit_ridge(features, y, shares=np.array([share]))
+    for share in PENALTIES[8:]:
+        alone = fit_ridge(features, y, penalties=np.array([share]))
         assert (
             np.square(fitted.left_out).sum(0) <= np.square(alone.left_out).sum(0) * (1 + 1e-9)
         ).all()
     pooled = fit_ridge(features, y, pooled=True)
-    assert len(set(pooled.shares)) == 1
+    assert len(set(pooled.penalties)) == 1
 
 
 def test_outputs_that_no_feature_explains_get_their_mean():
     rng = np.random.default_rng(1)
     features, y = rng.normal(size=(30, 40)), rng.normal(size=(30, 1))
-    fitted = fit_ridge(features, y, shares=np.array([1e-6, np.inf]))
+    fitted = fit_ridge(features, y, penalties=np.array([1e-6, np.inf]))
     np.testing.assert_allclose(fitted.predict(features + 1.0), np.tile(y.mean(0), (30, 1)))
 
 

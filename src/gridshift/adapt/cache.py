@@ -1,7 +1,6 @@
 """What was trained is kept between runs, one folder for each grid and configuration."""
 
 import hashlib
-import importlib.metadata
 import json
 import math
 import warnings
@@ -20,6 +19,7 @@ from gridshift.errors import GridshiftError, GridshiftWarning, StorageError
 from gridshift.grid.network import Network
 from gridshift.learn.training import Progress
 from gridshift.storage import replacing
+from gridshift.version import VERSION
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -152,6 +152,6 @@ def _warn(problem: Exception) -> None:
 
 def cache_path(kind: str, network: Network, config: Mapping[str, Any], *, suffix: str = "") -> Path:
     """Where the cache keeps what was trained with this configuration."""
-    parts = (network.root.digest, config, importlib.metadata.version("gridshift"))
+    parts = (network.root.digest, config, VERSION)
     key = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
     return writable(cache_folder() / kind / f"{network.name}-{key}{suffix}")

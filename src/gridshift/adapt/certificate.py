@@ -86,7 +86,7 @@ def certify(
     y: Real,
     *,
     tol: float = 1e-6,
-    quantile: float = 0.0,
+    correct_share: float = 0.0,
     threads: int = 1,
 ) -> Certified:
     """Predictions of which every row is within `tol` of power balance, or marked by NaN.
@@ -97,8 +97,8 @@ def certify(
         x: (R, X) inputs.
         y: (R, Y) predicted outputs.
         tol: largest mismatch of a returned row, p.u.
-        quantile: share of the rows, the worst ones, that are corrected to 1e-8 even if they are
-            within `tol`.
+        correct_share: part of the rows, those furthest from balance, that are corrected to 1e-8
+            even if they are within `tol`.
         threads: worker threads; results don't depend on it.
 
     Raises:
@@ -107,7 +107,7 @@ def certify(
     """
     injections = _injections(network, layout, x)
     rows = repair(
-        network, injections, states(layout, y), tol=tol, worst=quantile, threads=threads
+        network, injections, states(layout, y), tol=tol, worst=correct_share, threads=threads
     )  # fmt: skip
     return Certified(tol=tol, layout=layout, injections=injections, network=network, rows=rows)
 
@@ -120,7 +120,7 @@ class CertifiedPredictor:
     network: Network
     layout: Layout
     tol: float = 1e-6
-    quantile: float = 0.0
+    correct_share: float = 0.0
 
     def certified(self, x: Real) -> Certified:
         """The prediction with voltages, origin and mismatch of each row."""
@@ -129,7 +129,7 @@ class CertifiedPredictor:
     def correct(self, x: Real, y: Real) -> Certified:
         """Rows predicted already, corrected where they need it."""
         return certify(
-            self.network, self.layout, x, y, tol=self.tol, quantile=self.quantile
+            self.network, self.layout, x, y, tol=self.tol, correct_share=self.correct_share
         )  # fmt: skip
 
     def predict(self, x: Real) -> Real:

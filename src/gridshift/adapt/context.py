@@ -41,3 +41,20 @@ class Predictor(Protocol):
     def predict(self, x: Real) -> Real:
         """(R, Y) outputs of inputs (R, X)."""
         ...
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SummedPredictor:
+    """The sum of what several predictors give, for instance of a tangent and of a network."""
+
+    parts: tuple[Predictor, ...]
+    left_out_mae: float | None = None
+    """Mean absolute error of each row of the context by a fit to all others, if that is known."""
+
+    def predict(self, x: Real) -> Real:
+        """(R, Y) outputs of inputs (R, X)."""
+        first, *others = self.parts
+        y = first.predict(x)
+        for part in others:
+            y = y + part.predict(x)
+        return y

@@ -22,7 +22,7 @@ def graph_of(network: Network, layout: Layout, input_mean: Real, input_scale: Re
 
     Each feature of the buses that know it is brought to mean 0 and variance 1 over these buses and
     over rows. This follows from the scaling, without rows: inputs vary independently, and one of
-    scale 1 is constant (`learn.folding.input_scaling`).
+    scale 1 is constant (`learn.fitted_network.input_scaling`).
     """
     known = _known(layout)
     weight, offset = _state_of_inputs(network, layout)

@@ -2,33 +2,22 @@
 
 import json
 from collections.abc import Mapping
-from functools import singledispatch
-from importlib.metadata import version
 from pathlib import Path
-from typing import NamedTuple
 
-import numpy as np
-
-from gridshift.adapt.context import Predictor
-from gridshift.adapt.moment_methods import Chosen
-from gridshift.adapt.ridge import LinearInInputs
-from gridshift.adapt.surrogate import FoldedPredictor, Surrogate, TransformedPredictor
-from gridshift.adapt.tangent import Plane
-from gridshift.adapt.tangent_methods import Recalibrated
+from gridshift.adapt.context import Predictor, SummedPredictor
+from gridshift.adapt.context_methods import Chosen
+from gridshift.adapt.expansion import ExpansionPredictor
+from gridshift.adapt.surrogate import Surrogate
 from gridshift.arrays import Real
 from gridshift.errors import GridshiftError
 from gridshift.grid.contingency import outage_text
 from gridshift.grid.layout import Entry, Layout
 from gridshift.grid.network import Network
-from gridshift.learn.folding import FoldedNetwork
-from gridshift.learn.onnx_graph import LinearTerms, WrittenModel, write_onnx
-
-
-class Parts(NamedTuple):
-    """A network and what is affine in x; a prediction is their sum."""
-
-    network: FoldedNetwork | None
-    linear: tuple[LinearTerms, ...]
+from gridshift.learn.fitted_network import FittedNetwork
+from gridshift.learn.linear_terms import LinearTerms
+from gridshift.learn.models import FittedModel
+from gridshift.learn.onnx_graph import OnnxPart, WrittenModel, write_onnx
+from gridshift.version import VERSION
 
 
 def export_onnx(
@@ -55,9 +44,9 @@ def export_onnx(
         GridshiftError: the predictor has no ONNX form; onnx or onnxruntime isn't installed.
         StorageError: the file can't be written.
     """
-    parts, layout = onnx_parts(predictor), Layout.of(network)
+    layout = Layout.of(network)
     metadata = {
-        "gridshift": version("gridshift"),
+        "gridshift": VERSION,
         "grid": network.name,
         "grid_digest": network.root.digest,
         "network_digest": network.digest,
@@ -68,92 +57,34 @@ def export_onnx(
         "outputs": _described(layout.outputs),
     }
     return write_onnx(
-        path, parts.network, linear=parts.linear, check_on=check_on,
+        path, onnx_parts(predictor), check_on=check_on,
         expected=predictor.predict(check_on), about=metadata | dict(about or {}),
     )  # fmt: skip
 
 
-@singledispatch
-def onnx_parts(predictor: Predictor) -> Parts:
-    """What the predictor consists of, if that is a network and terms that are affine in x.
-
-    Predictors of new kinds are registered below.
+def onnx_parts(predictor: Predictor) -> tuple[OnnxPart, ...]:
+    """The parts with an ONNX form whose sum the predictor gives.
 
     Raises:
         GridshiftError: it consists of something else.
     """
+    match predictor:
+        case Chosen():
+            return onnx_parts(predictor.predictor)
+        case SummedPredictor():
+            return tuple(part for each in predictor.parts for part in onnx_parts(each))
+        case Surrogate():
+            return onnx_parts(predictor.predictor)
+        case ExpansionPredictor():
+            return (predictor.linear_terms(),)
+        case FittedNetwork() if predictor.last_layer is None:
+            pass
+        case FittedModel() | LinearTerms():
+            return (predictor,)
     raise GridshiftError(
         f"a prediction by {type(predictor).__name__} has no ONNX form; those of the methods icw, "
         "icw-paired, ridge, tangent and tangent-icw have one, for instance"
     )
-
-
-@onnx_parts.register
-def _(predictor: Surrogate) -> Parts:
-    return onnx_parts(predictor.with_transform(predictor.transform, predictor.plane))
-
-
-@onnx_parts.register
-def _(predictor: FoldedPredictor) -> Parts:
-    base = predictor.surrogate
-    network = FoldedNetwork(
-        input_mean=base.input_mean,
-        input_scale=base.input_scale,
-        hidden=base.backbone.features,  # type: ignore[arg-type]
-        weight=predictor.weight,
-        bias=predictor.bias,
-    )
-    return Parts(network, () if predictor.plane is None else onnx_parts(predictor.plane).linear)
-
-
-@onnx_parts.register
-def _(predictor: TransformedPredictor) -> Parts:
-    config = predictor.surrogate.config
-    raise GridshiftError(
-        f"a surrogate of backbone {config.backbone.name} with transform {config.transform} has no "
-        "ONNX form; backbones mlp and transformer have one with every affine transform"
-    )
-
-
-@onnx_parts.register
-def _(predictor: Plane) -> Parts:
-    if predictor.order != 1:
-        raise GridshiftError(
-            "the curvature of tangent2 and tangent2-icw has no ONNX form; export the method "
-            "tangent or tangent-icw"
-        )
-    tangent = predictor.expansion.tangent
-    plane = LinearTerms(
-        matrix=tangent.matrix(),
-        columns=np.arange(len(tangent.x)),
-        centre=tangent.x,
-        offset=tangent.y,
-    )
-    return Parts(None, (plane,))
-
-
-@onnx_parts.register
-def _(predictor: Chosen) -> Parts:
-    return onnx_parts(predictor.predictor)
-
-
-@onnx_parts.register
-def _(predictor: LinearInInputs) -> Parts:
-    network, linear = (
-        Parts(None, ()) if predictor.network is None else onnx_parts(predictor.network)
-    )
-    terms = LinearTerms(
-        matrix=predictor.weight.T,
-        columns=predictor.varied,
-        centre=np.zeros(len(predictor.varied)),
-        offset=predictor.bias,
-    )
-    return Parts(network, (*linear, terms))
-
-
-@onnx_parts.register
-def _(predictor: Recalibrated) -> Parts:
-    return onnx_parts(predictor.network)
 
 
 def _described(entries: tuple[Entry, ...]) -> str:

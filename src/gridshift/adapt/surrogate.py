@@ -1,159 +1,188 @@
-"""`Surrogate`: input scaling, backbone and output transform, trained on one topology of a grid."""
+"""`Surrogate`: a fitted model of one grid's power flow, trained on one topology of it."""
 
 import hashlib
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from numpy.typing import NDArray
-from torch import nn
 
-from gridshift.adapt.base import Base
+from gridshift.adapt.base import Base, check_grid
+from gridshift.adapt.context import Predictor, SummedPredictor
 from gridshift.adapt.datasets import Dataset, generate, require_rows
+from gridshift.adapt.expansion import ExpansionPredictor, expansion_of
 from gridshift.adapt.graph import graph_of
-from gridshift.adapt.surrogate_config import ZCA_SAS, SurrogateConfig, default_num_rows
-from gridshift.adapt.tangent import TANGENT_ORDERS, Plane, plane_of
+from gridshift.adapt.surrogate_config import (
+    SurrogateConfig,
+    default_num_rows,
+    describe_config,
+    fit_output_transform,
+    parse_config,
+)
 from gridshift.arrays import Real
-from gridshift.errors import GridshiftError
+from gridshift.errors import GridshiftError, StorageError, SurrogateMismatchError
 from gridshift.grid.layout import Layout
 from gridshift.grid.network import Network
 from gridshift.grid.scenarios import Spread, sample_loads, stream
-from gridshift.learn import training
-from gridshift.learn.folding import FoldedNetwork, input_scaling, run
-from gridshift.learn.third_moment import fit_zca_sas
-from gridshift.learn.whitening import Affine, Transform, fit_transform
+from gridshift.learn.fitted_network import FittedNetwork, input_scaling
+from gridshift.learn.model_file import ModelFiles
+from gridshift.learn.model_file import field as field_of
+from gridshift.learn.models import FittedModel, RefoldableModel, model_fields, restored_model
+from gridshift.learn.training import Progress
+from gridshift.learn.whitening import Transform, fit_identity
+
+FILES = ModelFiles(name="surrogate", noun="surrogate", remedy="train it anew")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Surrogate(Base):
-    """Maps x to y for the topology it was trained on; float32 inside, float64 outside.
+    """Maps x to y for the topology it was trained on: a model, and the expansion that it corrects.
 
     Nothing here changes after training: adaptation builds on a surrogate and leaves it alone.
     """
 
-    input_mean: Real
-    """(X,)"""
-    input_scale: Real
-    """(X,) standard deviation, 1 where the input is constant."""
-    backbone: nn.Module = field(repr=False)
-    transform: Transform = field(repr=False)
-    plane: Plane | None = field(default=None, repr=False)
-    """What the topology's tangent gives already, if the transform is one of the tangent's."""
+    model: FittedModel = field(repr=False)
+    """Gives y, or what the expansion leaves of it."""
+    expansion: ExpansionPredictor | None = field(default=None, repr=False)
+    """What the topology's own equations give, if the transform is one of the tangent's."""
 
     @property
     def digest(self) -> str:
-        """Hexadecimal digest of all weights, of the input scaling and of the output transform."""
+        """Hexadecimal digest of the grid and of all numbers of the model."""
         state = hashlib.sha256(self.grid_digest.encode())
-        for name, tensor in sorted(self.backbone.state_dict().items()):
-            state.update(name.encode() + tensor.cpu().numpy().tobytes())
-        for array in (self.input_mean, self.input_scale, *self.transform.arrays().values()):
-            state.update(array.tobytes())
+        for name, array in sorted(self.model.arrays().items()):
+            state.update(name.encode() + array.tobytes())
         return state.hexdigest()
+
+    @property
+    def refoldable(self) -> RefoldableModel:
+        """The model, if its outputs have a transform that adaptation can replace.
+
+        Raises:
+            SurrogateMismatchError: they have none.
+        """
+        if not isinstance(self.model, RefoldableModel):
+            raise SurrogateMismatchError(
+                f"a surrogate of kind {self.model.kind} has no transform of its outputs that could "
+                f"be replaced; train a network with 'gridshift train {self.grid} --out DIR'"
+            )
+        return self.model
+
+    @property
+    def transform(self) -> Transform:
+        """Of the outputs, or of what the expansion leaves of them; with training statistics."""
+        return self.refoldable.transform
 
     def on(self, network: Network) -> "Surrogate":
         """The same weights with this topology's graph; itself, if the backbone takes no graph."""
-        if not self.config.backbone.needs_graph:
+        if not (isinstance(self.model, FittedNetwork) and self.model.config.needs_graph):
             return self
-        graph = graph_of(network, self.layout, self.input_mean, self.input_scale)
-        return replace(self, backbone=self.backbone.on(graph))  # type: ignore[operator]
-
-    def features(self, x: Real) -> NDArray[np.float32]:
-        """(R, H) last hidden layer of the backbone, input of its linear head."""
-        hidden = getattr(self.backbone, "features", None)
-        if hidden is None:
-            raise GridshiftError(
-                f"backbone {self.config.backbone.name} has no last hidden layer that a linear head "
-                "follows; take one that has, for instance mlp"
-            )
-        return np.concatenate([h for _, h in self.run(hidden, x)])  # type: ignore[arg-type]
+        graph = graph_of(network, self.layout, self.model.input_mean, self.model.input_scale)
+        return replace(self, model=self.model.on(graph))
 
     def predict_whitened(self, x: Real) -> Real:
         """(R, Y) z of inputs (R, X): the backbone's own output."""
-        return np.concatenate([z for _, z in self.run(self.backbone, x)]).astype(np.float64)
+        return self.refoldable.predict_transformed(x)
 
     def predict(self, x: Real) -> Real:
-        """(R, Y) y of inputs (R, X) on the topology that it was trained on."""
-        return self._predictor.predict(x)
+        """(R, Y) y of inputs (R, X) on the topology that it was trained on.
 
-    def with_transform(
-        self, transform: Transform, plane: Plane | None = None
-    ) -> "FoldedPredictor | TransformedPredictor":
-        """The same backbone with another way back to y; the plane, if any, is added.
-
-        An affine way back after a linear head folds into one last layer.
-        """
-        head = getattr(self.backbone, "head", None)
-        if not (isinstance(transform, Affine) and isinstance(head, nn.Linear)):
-            return TransformedPredictor(surrogate=self, transform=transform, plane=plane)
-        folded = FoldedNetwork.of(self.backbone, transform, self.input_mean, self.input_scale)
-        return FoldedPredictor(surrogate=self, weight=folded.weight, bias=folded.bias, plane=plane)
-
-    @cached_property
-    def _predictor(self) -> "FoldedPredictor | TransformedPredictor":
-        return self.with_transform(self.transform, self.plane)
-
-    def run(self, module: nn.Module, x: Real) -> Iterator[tuple[slice, NDArray[np.float32]]]:
-        """What the backbone, or a part of it that takes its input, gives for blocks of rows of x.
-
-        Always one block at least, so that results have a width; it may be empty.
+        Raises:
+            GridshiftError: x is of another width.
         """
         if x.ndim != 2 or x.shape[1] != self.layout.num_inputs:
             raise GridshiftError(
                 f"inputs of shape {x.shape}; {self.grid} needs (N, {self.layout.num_inputs})"
             )
-        yield from run(module, x, self.input_mean, self.input_scale)
+        return self.predictor.predict(x)
+
+    @property
+    def predictor(self) -> Predictor:
+        """The model, and the expansion that is added if there is one."""
+        return _with_expansion(self.model, self.expansion)
+
+    def with_transform(
+        self, transform: Transform, expansion: ExpansionPredictor | None = None
+    ) -> Predictor:
+        """The same backbone with another way back to y; the expansion, if any, is added."""
+        return _with_expansion(self.refoldable.refolded(transform), expansion)
 
     def save(self, folder: str | Path) -> None:
-        """Write `surrogate.safetensors` and `surrogate.json` (see `adapt/surrogate_file.py`)."""
-        from gridshift.adapt.surrogate_file import save
+        """Write numbers to `surrogate.safetensors`, everything else to `surrogate.json`.
 
-        save(self, folder)
+        Raises:
+            StorageError: the folder cannot be written.
+        """
+        about = {
+            "grid": self.grid,
+            "grid_digest": self.grid_digest,
+            "layout_digest": self.layout.digest,
+            "num_buses": self.layout.num_buses,
+            "num_inputs": self.layout.num_inputs,
+            "num_outputs": self.layout.num_outputs,
+            "config": describe_config(self.config),
+            "model": model_fields(self.model),
+            "record": self.record,
+        }
+        FILES.write(Path(folder), about, self.model.arrays())
 
     @staticmethod
     def load(folder: str | Path, network: Network) -> "Surrogate":
-        """Read a surrogate of this network's grid; see `adapt/surrogate_file.py` for `Raises`."""
-        from gridshift.adapt.surrogate_file import load
+        """Read a surrogate that was trained for this network's grid.
 
-        return load(folder, network)
+        Raises:
+            StorageError: there is no surrogate in the folder, or it is damaged.
+            SurrogateMismatchError: it was trained for another grid or another layout.
+        """
+        folder = Path(folder)
+        about, arrays = FILES.read(folder)
+        with FILES.checked(folder):
+            grid, digest = field_of(about, "grid", str), field_of(about, "grid_digest", str)
+            layout_digest = field_of(about, "layout_digest", str)
+            num_buses = field_of(about, "num_buses", int)
+        check_grid(network, grid, num_buses, digest)
+        layout = Layout.of(network)
+        if layout_digest != layout.digest:
+            raise SurrogateMismatchError(
+                f"the surrogate in {folder} has another order of inputs and outputs than this "
+                f"version gives {network.name}; train it anew"
+            )
+        with FILES.checked(folder):
+            config = parse_config(field_of(about, "config", dict))
+            record = _checked_record(field_of(about, "record", dict))
+            outaged = record["outaged"]
+            trained_on = network.root.without(outaged) if outaged else network.root
+            model = restored_model(
+                field_of(about, "model", dict), arrays, (layout.num_inputs, layout.num_outputs),
+                partial(graph_of, trained_on, layout),
+            )  # fmt: skip
+            _check_model(model, config)
+            return Surrogate(
+                grid=grid, grid_digest=digest, layout=layout, config=config, record=record,
+                model=model, expansion=expansion_of(config.transform, trained_on),
+            )  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class FoldedPredictor:
-    """A surrogate's hidden layers and one last layer that ends in y, for one topology."""
-
-    surrogate: Surrogate
-    weight: NDArray[np.float32]
-    """(Y, H)"""
-    bias: Real
-    """(Y,) float64: the large part of y, added last, keeps its digits."""
-    plane: Plane | None = None
-
-    def predict(self, x: Real) -> Real:
-        """(R, Y) y of inputs (R, X)."""
-        y = np.zeros((len(x), len(self.bias))) if self.plane is None else self.plane.predict(x)
-        hidden: nn.Module = self.surrogate.backbone.features  # type: ignore[assignment]
-        for rows, h in self.surrogate.run(hidden, x):
-            y[rows] += h @ self.weight.T + self.bias
-        return y
+def _with_expansion(model: Predictor, expansion: ExpansionPredictor | None) -> Predictor:
+    return model if expansion is None else SummedPredictor(parts=(expansion, model))
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class TransformedPredictor:
-    """A surrogate's backbone and a way back to y that is no part of its last layer."""
+def _check_model(model: FittedModel, config: SurrogateConfig) -> None:
+    if not isinstance(model, FittedNetwork) or model.config != config.backbone:
+        raise StorageError(f"a model {model.kind} of another architecture than it was made with")
+    if model.transform.name != config.transform:
+        raise StorageError(f"a transform {model.transform.name} where it is {config.transform}")
 
-    surrogate: Surrogate
-    transform: Transform
-    plane: Plane | None = None
 
-    def predict(self, x: Real) -> Real:
-        """(R, Y) y of inputs (R, X)."""
-        y = self.transform.inverse(self.surrogate.predict_whitened(x), x)
-        return y if self.plane is None else y + self.plane.predict(x)
+def _checked_record(record: dict[str, Any]) -> dict[str, Any]:
+    for kind, names in ((int, ("num_rows", "num_solves")), (float, ("data_s", "train_s", "mae"))):
+        for name in names:
+            field_of(record, name, kind)
+    if not all(isinstance(element, str) for element in field_of(record, "outaged", list)):
+        raise StorageError("field outaged is not a list of elements")
+    return record
 
 
 def train(
@@ -161,7 +190,7 @@ def train(
     config: SurrogateConfig | None = None,
     *,
     data: Dataset | None = None,
-    progress: training.Progress | None = None,
+    progress: Progress | None = None,
     checkpoint: str | Path | None = None,
     checkpoint_every: int = 2_000,
     device: str = "cpu",
@@ -190,51 +219,28 @@ def train(
         data = draw_rows(network, config, num_rows, role="training", **solver)
     data_s = time.perf_counter() - began
 
-    mean, scale = input_scaling(data.x)
-    plane = plane_of(config.transform, network)
-    remainder = data.y if plane is None else data.y - plane.predict(data.x)
+    expansion = expansion_of(config.transform, network)
+    remainder = data.y if expansion is None else data.y - expansion.predict(data.x)
     transform = fit_output_transform(config.transform, remainder, config.eps)
-    backbone, seed = random_backbone(config, network, data.layout, mean, scale)
-    losses: list[float] = []
-
-    def watch(step: int, num_steps: int, loss: float) -> None:
-        losses.append(loss)
-        if progress is not None:
-            progress(step, num_steps, loss)
-
+    model = random_network(config, network, data.layout, input_scaling(data.x), transform)
     began = time.perf_counter()
-    backbone = training.fit(
-        backbone,
-        torch.from_numpy(((data.x - mean) / scale).astype(np.float32)),
-        torch.from_numpy(transform.forward(remainder).astype(np.float32)),
-        config.training,
-        seed=seed,
-        progress=watch,
-        checkpoint=checkpoint,
-        checkpoint_every=checkpoint_every,
-        device=device,
-    )
+    model = model.trained(
+        data.x, remainder, config.training, seed=training_seed(network, config),
+        progress=progress, checkpoint=checkpoint, checkpoint_every=checkpoint_every, device=device,
+    )  # fmt: skip
     record = {
         "device": device,
         "num_rows": len(data),
         "num_solves": data.num_solves,
         "data_s": data_s,
         "train_s": time.perf_counter() - began,
-        "loss": losses[-1] if losses else None,
+        "loss": model.loss,
         "outaged": list(network.outaged),
     }
     surrogate = Surrogate(
-        grid=network.name,
-        grid_digest=network.root.digest,
-        layout=data.layout,
-        config=config,
-        input_mean=mean,
-        input_scale=scale,
-        backbone=backbone,
-        transform=transform,
-        record=record,
-        plane=plane,
-    )
+        grid=network.name, grid_digest=network.root.digest, layout=data.layout, config=config,
+        record=record, model=model, expansion=expansion,
+    )  # fmt: skip
     return validated(surrogate, network, **solver)
 
 
@@ -254,14 +260,35 @@ def validated(surrogate: Surrogate, network: Network, **solver: Any) -> Surrogat
     return replace(surrogate, record=surrogate.record | {"mae": mae})
 
 
-def random_backbone(
-    config: SurrogateConfig, network: Network, layout: Layout, input_mean: Real, input_scale: Real
-) -> tuple[nn.Module, int]:
-    """The backbone with the weights of the configuration's seed, and the seed of its training."""
-    seed = int(_stream(network, "weights", config).integers(2**31))
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        return build_backbone(config, network, layout, input_mean, input_scale), seed
+def training_seed(network: Network, config: SurrogateConfig) -> int:
+    """Seed of the initial weights, of the order of rows and of dropout."""
+    return int(_stream(network, "weights", config).integers(2**31))
+
+
+def random_network(
+    config: SurrogateConfig,
+    network: Network,
+    layout: Layout,
+    scaling: tuple[Real, Real],
+    transform: Transform,
+    *,
+    seed: int | None = None,
+) -> FittedNetwork:
+    """The configuration's backbone with random weights, over this topology if it takes a graph.
+
+    Args:
+        config: says which backbone.
+        network: the topology.
+        layout: of x and y.
+        scaling: mean and scale (X,) of the inputs.
+        transform: of the outputs.
+        seed: of the weights; by default the configuration's.
+    """
+    return FittedNetwork.untrained(
+        config.backbone, scaling, transform, num_outputs=layout.num_outputs,
+        seed=training_seed(network, config) if seed is None else seed,
+        make_graph=partial(graph_of, network, layout),
+    )  # fmt: skip
 
 
 def seconds_per_step(network: Network, config: SurrogateConfig, *, num_steps: int = 30) -> float:
@@ -269,44 +296,15 @@ def seconds_per_step(network: Network, config: SurrogateConfig, *, num_steps: in
 
     The fastest of three tries on rows of zeros, on which a step takes as long as on others.
     """
-    layout = Layout.of(network)
-    mean, scale = np.zeros(layout.num_inputs), np.ones(layout.num_inputs)
-    backbone, seed = random_backbone(config, network.root, layout, mean, scale)
-    rows = config.training.batch_size
-    x, z = torch.zeros(rows, layout.num_inputs), torch.zeros(rows, layout.num_outputs)
+    layout, num_rows = Layout.of(network), config.training.batch_size
+    x, y = np.zeros((num_rows, layout.num_inputs)), np.zeros((num_rows, layout.num_outputs))
+    model = random_network(config, network.root, layout, input_scaling(x), fit_identity(y))
     few, times = replace(config.training, num_steps=num_steps), []
     for _ in range(3):
         began = time.perf_counter()
-        training.fit(backbone, x, z, few, seed=seed)
+        model.trained(x, y, few, seed=0)
         times.append(time.perf_counter() - began)
     return min(times) / num_steps
-
-
-def build_backbone(
-    config: SurrogateConfig, network: Network, layout: Layout, input_mean: Real, input_scale: Real
-) -> nn.Module:
-    """The backbone with random weights, for this topology if it takes a graph."""
-    backbone = config.backbone
-    sizes = layout.num_inputs, layout.num_outputs
-    if not backbone.needs_graph:
-        return backbone.build(*sizes)  # type: ignore[call-arg]
-    return backbone.build(*sizes, graph_of(network, layout, input_mean, input_scale))  # type: ignore[call-arg]
-
-
-def fit_output_transform(name: str, remainder: Real, eps: float) -> Transform:
-    """The transform of that name for rows (N, Y) of y, or of what the plane leaves of it.
-
-    What a tangent leaves is smaller than y by orders that differ from grid to grid, so `eps` is
-    relative to its mean variance there, and each entry is scaled by itself: the remainder is a
-    quadratic form in the loads, far from a normal distribution that a covariance would describe.
-    """
-    if name == ZCA_SAS:
-        return fit_zca_sas(remainder, eps=eps)
-    if name not in TANGENT_ORDERS:
-        return fit_transform(name, remainder, eps=eps)
-    mean_variance = float(remainder.var(0, ddof=1).mean())
-    scaled = fit_transform("zscore", remainder, eps=eps * mean_variance)
-    return replace(scaled, name=name)
 
 
 def _stream(network: Network, role: str, config: SurrogateConfig) -> np.random.Generator:

@@ -1,16 +1,18 @@
 """What a surrogate is made of and how it is trained: the product's defaults and the paper's."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from gridshift.adapt.tangent import TANGENT_ORDERS
+from gridshift.adapt.expansion import TANGENT_ORDERS
+from gridshift.arrays import Real
 from gridshift.errors import GridshiftError
 from gridshift.grid.network import Network
-from gridshift.learn.backbones import BACKBONES, BackboneConfig
-from gridshift.learn.backbones.mlp import MlpConfig
+from gridshift.learn.backbones import BACKBONES, BackboneConfig, MlpConfig
+from gridshift.learn.backbones.configs import backbone_fields, parse_backbone
 from gridshift.learn.model_file import config_of, field
+from gridshift.learn.third_moment import ZCA_SAS, fit_zca_sas
 from gridshift.learn.training import PAPER_TRAINING, TrainingConfig
-from gridshift.learn.whitening import EPS, TRANSFORMS
+from gridshift.learn.whitening import EPS, TRANSFORMS, Transform, fit_transform
 
 PRODUCT_BACKBONE = MlpConfig(dropout=0.0)
 """The paper's MLP without dropout, which costs accuracy here and prevents nothing: solved rows have
@@ -29,10 +31,6 @@ Mean absolute error on the intact grid, of ICW on the heaviest single outage, an
 | no dropout, 20,000 steps at 2e-3 | 2.0e-5, 4.2e-4 | 5.5e-4, 2.2e-3 |
 | no dropout, 10,000 steps at 2e-3 | 2.5e-5, 4.2e-4 | 8.1e-4, 2.3e-3 |
 """
-
-
-ZCA_SAS = "zca-sas"
-"""ZCA, and then each whitened output bent until it has no skewness (`learn/third_moment.py`)."""
 
 OUTPUT_TRANSFORMS = (*TRANSFORMS, ZCA_SAS, *TANGENT_ORDERS)
 """Names of what a surrogate's outputs can be transformed by."""
@@ -92,25 +90,34 @@ def default_num_rows(network: Network) -> int:
 
 
 def describe_config(config: SurrogateConfig) -> dict[str, Any]:
-    """The configuration as plain JSON values."""
-    plain = asdict(config)
-    plain["backbone"]["name"] = config.backbone.name
-    return plain
+    """The configuration as JSON values."""
+    return asdict(config) | {"backbone": backbone_fields(config.backbone)}
 
 
-def parse_config(plain: dict[str, Any]) -> SurrogateConfig:
+def parse_config(fields: dict[str, Any]) -> SurrogateConfig:
     """The configuration of `describe_config`.
 
     Raises:
         GridshiftError: a field is missing, unknown or of another type, or a number can't be.
     """
-    backbone = dict(field(plain, "backbone", dict))
-    name = field(backbone, "name", str)
-    del backbone["name"]
-    if name not in BACKBONES:
-        raise GridshiftError(f"no backbone {name}; choose one of {', '.join(BACKBONES)}")
     return config_of(
-        SurrogateConfig, plain,
-        backbone=config_of(BACKBONES[name], backbone),
-        training=config_of(TrainingConfig, plain.get("training")),
+        SurrogateConfig, fields,
+        backbone=parse_backbone(field(fields, "backbone", dict)),
+        training=config_of(TrainingConfig, fields.get("training")),
     )  # fmt: skip
+
+
+def fit_output_transform(name: str, remainder: Real, eps: float) -> Transform:
+    """The transform of that name for rows (N, Y) of y, or of what the tangent leaves of it.
+
+    What a tangent leaves is smaller than y by orders that differ from grid to grid, so `eps` is
+    relative to its mean variance there, and each entry is scaled by itself: the remainder is a
+    quadratic form in the loads, far from a normal distribution that a covariance would describe.
+    """
+    if name == ZCA_SAS:
+        return fit_zca_sas(remainder, eps=eps)
+    if name not in TANGENT_ORDERS:
+        return fit_transform(name, remainder, eps=eps)
+    mean_variance = float(remainder.var(0, ddof=1).mean())
+    scaled = fit_transform("zscore", remainder, eps=eps * mean_variance)
+    return replace(scaled, name=name)

@@ -5,49 +5,33 @@ topology that it was trained on. Adaptation puts the new topology's t in its pla
 solve of the nominal point; a context, if there is one, may correct what the surrogate adds.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from gridshift.adapt.base import Base
 from gridshift.adapt.context import Context, Predictor
-from gridshift.adapt.surrogate import FoldedPredictor, Surrogate, TransformedPredictor
-from gridshift.adapt.tangent import TANGENT_ORDERS, Plane
-from gridshift.arrays import Real
+from gridshift.adapt.expansion import TANGENT_ORDERS, ExpansionPredictor
+from gridshift.adapt.surrogate import Surrogate
 from gridshift.grid.expansion import Order
-from gridshift.learn.recalibration import Choice, Correction, choose_correction
+from gridshift.learn.recalibration import Correction, choose_correction
 from gridshift.learn.whitening import Affine
 
 
 def adapt_tangent(base: Base, context: Context, *, order: Order) -> Predictor:
     """The expansion alone; the base isn't used."""
-    return Plane.of(context.network, order)
+    return ExpansionPredictor.of(context.network, order)
 
 
 def adapt_corrected_tangent(surrogate: Surrogate, context: Context) -> Predictor:
     """The new topology's expansion, and the surrogate's remainder as it is or recalibrated."""
-    plane = Plane.of(context.network, TANGENT_ORDERS[surrogate.transform.name])
+    expansion = ExpansionPredictor.of(context.network, TANGENT_ORDERS[surrogate.transform.name])
     base = surrogate.transform
     assert isinstance(base, Affine), "the tangent's transforms scale each output"
     if not len(context.x):
-        return surrogate.with_transform(base, plane)
-    remainder = context.y - plane.predict(context.x)
+        return surrogate.with_transform(base, expansion)
+    remainder = context.y - expansion.predict(context.x)
     predicted = base.inverse(surrogate.predict_whitened(context.x))
-    choice = choose_correction(remainder, predicted)
-    folded = surrogate.with_transform(_corrected(base, choice.correction), plane)
-    return Recalibrated(choice=choice, network=folded)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Recalibrated:
-    """A tangent surrogate with the correction that did best on rows left out, folded into it."""
-
-    choice: Choice
-    network: FoldedPredictor | TransformedPredictor
-
-    def predict(self, x: Real) -> Real:
-        """(R, Y) outputs of inputs (R, X)."""
-        return self.network.predict(x)
+    correction = choose_correction(remainder, predicted).correction
+    return surrogate.with_transform(_corrected(base, correction), expansion)
 
 
 def _corrected(base: Affine, correction: Correction) -> Affine:

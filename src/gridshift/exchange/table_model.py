@@ -107,7 +107,7 @@ class TableModel:
             raise StorageError(f"the model in {folder} has no names of columns; fit it by a table")
         with FILES.checked(Path(folder)):
             record = field(about, "record", dict)
-            inputs = _names(about, "inputs", len(regressor.input_mean_))
+            inputs = _names(about, "inputs", regressor.n_features_in_)
             outputs = _names(about, "outputs", regressor.n_outputs_)
             if not {*_names(record, "constant_inputs")} <= {*inputs}:
                 raise StorageError("constant inputs that are no inputs")
@@ -117,7 +117,7 @@ class TableModel:
         """Write the model as ONNX, checked on the rows of a table; raises as `write_onnx`."""
         x = numbers(table, self.inputs, source=source)
         return write_onnx(
-            path, self.regressor.network_, check_on=x, expected=self.regressor.network_.predict(x),
+            path, [self.regressor.model_], check_on=x, expected=self.regressor.model_.predict(x),
             about={
                 "inputs": json.dumps([{"name": name} for name in self.inputs]),
                 "outputs": json.dumps([{"name": name} for name in self.outputs]),
@@ -126,7 +126,7 @@ class TableModel:
         )  # fmt: skip
 
     def _warn_of_new_variation(self, x: Real, source: str) -> None:
-        known = dict(zip(self.inputs, self.regressor.input_mean_, strict=True))
+        known = dict(zip(self.inputs, self.regressor.base_model_.input_mean, strict=True))
         moved = [
             name
             for name in self.constant_inputs

@@ -108,15 +108,15 @@ def calibrate(
         raise ContextError("difficulties of error bars must be positive numbers")
     scores = _scores(error, difficulty)
     num_scale = max(1, int(SCALE_SHARE * len(error))) if normalised else 0
-    first, rest = scores[:num_scale], scores[num_scale:]
+    to_scale, to_rank = scores[:num_scale], scores[num_scale:]
     scale = np.ones(error.shape[1])
     if normalised:
-        scale = first.mean(0)
+        scale = to_scale.mean(0)
         scale = np.maximum(scale, 1e-9 * scale.max(initial=0) or 1.0)
     band = np.full(error.shape[1], np.inf)
     for at in groups.values():
         if len(scale[at]):
-            band[at] = scale[at] * conformal_quantile((rest[:, at] / scale[at]).max(1), level)
+            band[at] = scale[at] * conformal_quantile((to_rank[:, at] / scale[at]).max(1), level)
     return ErrorBars(
         level=level,
         num_rows=len(error),

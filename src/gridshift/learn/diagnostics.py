@@ -20,8 +20,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gridshift.arrays import Real
 from gridshift.errors import GridshiftError
-from gridshift.learn.moments import EPS, Moments, Real, Spectrum
+from gridshift.learn.moments import EPS, Moments, Spectrum
 
 
 @dataclass(frozen=True, kw_only=True)

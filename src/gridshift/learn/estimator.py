@@ -4,17 +4,17 @@ import copy
 from typing import Any, ClassVar
 
 import numpy as np
-import torch
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from gridshift.arrays import Real
 from gridshift.errors import GridshiftError
-from gridshift.learn import training
-from gridshift.learn.backbones.mlp import MlpConfig
-from gridshift.learn.folding import FoldedNetwork, constants_of, input_scaling
-from gridshift.learn.moments import EPS, LARGEST, Real
+from gridshift.learn.backbones import MlpConfig
+from gridshift.learn.fitted_network import FittedNetwork, constants_of, input_scaling
+from gridshift.learn.models import FittedModel, RefoldableModel
+from gridshift.learn.moments import EPS, LARGEST
 from gridshift.learn.paired import paired
 from gridshift.learn.training import Progress, TrainingConfig
 from gridshift.learn.whitening import Affine, fit_transform
@@ -49,11 +49,15 @@ class ICWRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         n_features_in_: number of inputs.
         feature_names_in_: their names, if `fit` was given a table whose columns have names.
         n_outputs_: number of outputs.
-        network_: the `FoldedNetwork` that predicts.
+        base_model_: the `FittedModel` that `fit` has made.
+        model_: the one that predicts: after `adapt`, `base_model_` with another way back to y.
         loss_: mean loss of the last training steps, in the transformed space.
         num_context_: rows that it was adapted to; 0 after `fit`.
     """
 
+    n_features_in_: int
+    base_model_: FittedModel
+    model_: FittedModel
     __metadata_request__fit: ClassVar = {"progress": UNUSED}  # not data: nothing to route
 
     def __init__(
@@ -94,39 +98,26 @@ class ICWRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """
         x, rows = self._rows(X, y, reset=True)
         _check_moments(self.moments)
-        config = MlpConfig(hidden=self.hidden, num_layers=self.num_layers, dropout=self.dropout)
         schedule = TrainingConfig(
             num_steps=self.num_steps, batch_size=self.batch_size, learning_rate=self.learning_rate
         )
-        transform = fit_transform(self.whitening, rows, eps=self.eps)
-        self.input_mean_, self.input_scale_ = input_scaling(x)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            backbone = config.build(x.shape[1], rows.shape[1])
-        losses: list[float] = []
-
-        def watch(step: int, num_steps: int, loss: float) -> None:
-            losses.append(loss)
-            if progress is not None:
-                progress(step, num_steps, loss)
-
-        backbone = training.fit(
-            backbone,
-            torch.from_numpy(((x - self.input_mean_) / self.input_scale_).astype(np.float32)),
-            torch.from_numpy(transform.forward(rows).astype(np.float32)),
-            schedule,
+        model = FittedNetwork.untrained(
+            self._backbone_config(),
+            input_scaling(x),
+            fit_transform(self.whitening, rows, eps=self.eps),
+            num_outputs=rows.shape[1],
             seed=seed,
-            progress=watch,
-        )
-        self.loss_ = losses[-1]
+            constants=constants_of(rows),
+        ).trained(x, rows, schedule, seed=seed, progress=progress)
+        assert model.loss is not None
+        self.loss_ = model.loss
         if not np.isfinite(self.loss_):
             raise GridshiftError(
                 f"training diverged at learning rate {self.learning_rate:g}; take a smaller one"
             )
-        self.backbone_, self.transform_ = backbone, transform
-        self.constants_ = constants_of(rows)
-        self.network_, self.num_context_ = self._folded(transform, self.constants_), 0
+        self.base_model_ = self.model_ = model
+        self.num_context_ = 0
         return self
 
     def adapt(self, X: Any, y: Any) -> "ICWRegressor":
@@ -153,13 +144,16 @@ class ICWRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 f"{self.n_outputs_}"
             )
         _check_moments(self.moments)
-        name, eps = self.transform_.name, self.transform_.eps
-        new = fit_transform(name, rows, eps=eps)
+        model = self.base_model_
+        if not isinstance(model, RefoldableModel):
+            raise GridshiftError(f"a model {model.kind} has no outputs that could be adapted")
+        base = model.transform
+        assert isinstance(base, Affine)
+        new = fit_transform(base.name, rows, eps=base.eps)
         if self.moments == "paired":
-            own = self.frozen().network_.predict(x)
-            new = paired(self.transform_, fit_transform(name, own, eps=eps), new)
+            new = paired(base, fit_transform(base.name, model.predict(x), eps=base.eps), new)
         adapted = self.frozen()
-        adapted.network_ = self._folded(new, constants_of(rows))
+        adapted.model_ = model.refolded(new, constants_of(rows))
         adapted.num_context_ = len(x)
         return adapted
 
@@ -167,8 +161,7 @@ class ICWRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """A copy as it was after `fit`: what adaptation is compared with."""
         check_is_fitted(self)
         base = copy.copy(self)
-        base.network_ = self._folded(self.transform_, self.constants_)
-        base.num_context_ = 0
+        base.model_, base.num_context_ = self.base_model_, 0
         return base
 
     def predict(self, X: Any) -> Real:
@@ -181,7 +174,7 @@ class ICWRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         x = np.asarray(validate_data(self, X, reset=False, dtype=np.float64))
         _check_size(x, "X")
-        y = self.network_.predict(x)
+        y = self.model_.predict(x)
         if not np.isfinite(y).all():
             row = np.flatnonzero(~np.isfinite(y).all(1))[0]
             raise GridshiftError(
@@ -204,9 +197,22 @@ class ICWRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             self.n_outputs_ = rows.shape[1]
         return x, rows
 
-    def _folded(self, transform: Affine, constants: Real) -> FoldedNetwork:
-        scaling = self.input_mean_, self.input_scale_
-        return FoldedNetwork.of(self.backbone_, transform, *scaling).holding(constants)
+    def _backbone_config(self) -> MlpConfig:
+        return MlpConfig(hidden=self.hidden, num_layers=self.num_layers, dropout=self.dropout)
+
+    def check_model(self, model: FittedModel) -> None:
+        """Pass if the model is what `fit` would make with these parameters.
+
+        Raises:
+            GridshiftError: it isn't.
+        """
+        network = isinstance(model, FittedNetwork)
+        if not network or model.config != self._backbone_config():
+            raise GridshiftError(f"a model {model.kind} of another architecture than asked for")
+        if model.constants is None:
+            raise GridshiftError("no array constants")
+        if model.transform.name != self.whitening:
+            raise GridshiftError(f"a transform {model.transform.name} where it is {self.whitening}")
 
 
 def _check_size(values: Real, name: str) -> None:

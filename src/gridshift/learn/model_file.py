@@ -6,7 +6,7 @@ memory: sizes are held against the numbers that are there before anything is bui
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from math import isfinite
@@ -15,15 +15,21 @@ from types import NoneType, UnionType
 from typing import Any, TypeVar, get_args, get_type_hints
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError
-from safetensors.torch import load as tensors_from_bytes
-from torch import Tensor, nn
+from safetensors.numpy import load as arrays_from_bytes
+from safetensors.numpy import save as bytes_of_arrays
 
 from gridshift.errors import StorageError
+from gridshift.machine import versions
+from gridshift.storage import write_bytes, write_text
 
 T = TypeVar("T")
+Arrays = Mapping[str, NDArray[Any]]
+FORMAT = 2
+"""Raised whenever a reader of the old files would misread the new ones."""
+PACKAGES = ("gridshift", "numpy", "torch", "pandapower")
+"""Whose versions a file notes."""
 BROKEN = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 """What fields and numbers that don't belong together end in."""
 
@@ -38,10 +44,26 @@ class ModelFiles:
     """What is in them, for messages."""
     remedy: str
     """What to do if they can't be read, for messages."""
-    format: int
 
-    def read(self, folder: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        """Fields and numbers, which are finite unless a NaN stands for none.
+    def write(self, folder: Path, fields: dict[str, Any], arrays: Arrays) -> None:
+        """Write both files; the JSON last, with a digest of the other, so that a pair fits.
+
+        Raises:
+            StorageError: the folder cannot be written.
+        """
+        content = bytes_of_arrays({k: np.array(v, order="C") for k, v in arrays.items()})
+        state = {
+            "format": FORMAT,
+            **fields,
+            "versions": versions(PACKAGES),
+            "tensors_sha256": hashlib.sha256(content).hexdigest(),
+        }
+        write_bytes(folder / f"{self.name}.safetensors", content)
+        text = json.dumps(state, indent=2, ensure_ascii=False) + "\n"
+        write_text(folder / f"{self.name}.json", text)
+
+    def read(self, folder: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Fields and arrays as `write` was given them.
 
         Raises:
             StorageError: there are none in the folder, or they are damaged.
@@ -54,12 +76,18 @@ class ModelFiles:
             raise StorageError(f"no {self.noun} in {folder}: {error.strerror}") from error
         except (ValueError, RecursionError) as error:
             raise StorageError(f"{path} is damaged: {error}") from error
-        if not isinstance(state, dict) or state.get("format") != self.format:
-            raise StorageError(f"{path} has a format that this version cannot read")
+        found = state.get("format") if isinstance(state, dict) else None
+        if found != FORMAT:
+            other = f"format {found}" if isinstance(found, int) else "no format number"
+            raise StorageError(
+                f"{path} has {other}, and this version of gridshift reads format {FORMAT} only; "
+                f"{self.remedy}"
+            )
         if hashlib.sha256(content).hexdigest() != state.get("tensors_sha256"):
             raise StorageError(f"the two files in {folder} do not belong together; {self.remedy}")
         try:
-            return state, tensors_from_bytes(content)
+            # copies, which are aligned and can be written to
+            return state, {k: np.array(v) for k, v in arrays_from_bytes(content).items()}
         except (SafetensorError, *BROKEN) as error:
             raise StorageError(f"{numbers} is damaged: {error}; {self.remedy}") from error
 
@@ -92,12 +120,12 @@ def field(fields_: Any, name: str, kind: type[T]) -> T:
     return value  # type: ignore[return-value]
 
 
-def config_of(kind: type[T], plain: Any, **made: Any) -> T:
+def config_of(kind: type[T], values: Any, **made: Any) -> T:
     """The configuration, a dataclass of numbers and texts, whose fields these are, all of them.
 
     Args:
         kind: the class.
-        plain: its fields as JSON has them.
+        values: its fields as JSON has them.
         made: fields that are configurations themselves.
 
     Raises:
@@ -105,18 +133,18 @@ def config_of(kind: type[T], plain: Any, **made: Any) -> T:
     """
     hints = get_type_hints(kind)
     names = {f.name for f in fields(kind)}  # type: ignore[arg-type]
-    if not isinstance(plain, dict) or plain.keys() - names:
-        raise StorageError(f"{str(plain)[:40]} is no {kind.__name__}")
-    values = dict(made)
+    if not isinstance(values, dict) or values.keys() - names:
+        raise StorageError(f"{str(values)[:40]} is no {kind.__name__}")
+    arguments = dict(made)
     for name in sorted(names - made.keys()):
         options = get_args(hints[name]) if isinstance(hints[name], UnionType) else ()
-        none = NoneType in options and plain.get(name, 0) is None
-        values[name] = None if none else field(plain, name, (*options, hints[name])[0])
-    return kind(**values)
+        none = NoneType in options and values.get(name, 0) is None
+        arguments[name] = None if none else field(values, name, (*options, hints[name])[0])
+    return kind(**arguments)
 
 
 def array(
-    tensors: Mapping[str, Tensor], name: str, *shapes: tuple[int, ...], kind: type = np.float64,
+    arrays: Arrays, name: str, *shapes: tuple[int, ...], kind: type = np.float64,
     may_be_nan: bool = False,
 ) -> NDArray[Any]:  # fmt: skip
     """The array of that name, if it has one of the shapes and this type.
@@ -124,9 +152,9 @@ def array(
     Raises:
         StorageError: it is missing, of another shape or type, or not finite.
     """
-    if name not in tensors:
+    if name not in arrays:
         raise StorageError(f"no array {name}")
-    found = tensors[name].numpy()
+    found = arrays[name]
     if found.dtype != kind or found.shape not in shapes:
         wanted = " or ".join(map(str, shapes))
         raise StorageError(
@@ -136,44 +164,3 @@ def array(
     if np.isinf(found).any() or (np.isnan(found).any() and not may_be_nan):
         raise StorageError(f"array {name} holds NaN or infinity")
     return found
-
-
-def with_weights(
-    build: Callable[[], nn.Module], num_layers: int, tensors: Mapping[str, Tensor], prefix: str
-) -> nn.Module:
-    """The network with the stored weights, built once their names and shapes are known to fit.
-
-    Args:
-        build: makes the network.
-        num_layers: its number of layers, each of which has weights.
-        tensors: of the file.
-        prefix: of the names of the network's own.
-
-    Raises:
-        StorageError: others are needed, or some are not finite.
-    """
-    stored = {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
-    if num_layers > len(stored):
-        raise StorageError(f"{num_layers} layers, but {len(stored)} arrays of weights")
-    with torch.device("meta"):  # shapes without memory
-        wanted = {name: t.shape for name, t in build().state_dict().items()}
-    if wrong := wanted.keys() ^ stored.keys():
-        raise StorageError(f"arrays of weights that are missing or unknown: {', '.join(wrong)}")
-    for name, shape in wanted.items():
-        if stored[name].dtype != torch.float32 or stored[name].shape != shape:
-            raise StorageError(f"weights {name} aren't of float32 and shape {tuple(shape)}")
-        if not stored[name].isfinite().all():
-            raise StorageError(f"weights {name} hold NaN or infinity")
-    network = build()
-    network.load_state_dict(stored)
-    return network.eval()
-
-
-def require_finite(prediction: NDArray[Any]) -> None:
-    """Pass if a model's prediction for a row that it was made for is finite.
-
-    Raises:
-        StorageError: it isn't.
-    """
-    if not np.isfinite(prediction).all():
-        raise StorageError("its numbers give predictions that are not finite")

@@ -4,9 +4,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-Real = NDArray[np.float64]
+from gridshift.arrays import Real
 
 EPS = 1e-6
 """Absolute regularisation of a covariance, the same for base and context. The paper doesn't give

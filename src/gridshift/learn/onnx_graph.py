@@ -1,4 +1,4 @@
-"""ONNX form of a folded network, and its check in onnxruntime; both packages are optional.
+"""ONNX form of a sum of parts, and its check in onnxruntime; both packages are optional.
 
 Precision is that of our own prediction: inputs and outputs are float64, scaling is float64, the
 layers are float32, and the bias, the large part of y, is added in float64.
@@ -8,16 +8,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
-from torch import nn
 
+from gridshift.arrays import Real
 from gridshift.errors import GridshiftError
-from gridshift.learn.folding import FoldedNetwork, run
-from gridshift.learn.moments import Real
 from gridshift.storage import write_bytes
+
+if TYPE_CHECKING:
+    from torch import nn
 
 OPSET = 17
 IR_VERSION = 8
@@ -26,21 +26,20 @@ DOUBLE = 1e-12
 """Relative difference of float64 sums that counts as round-off."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class LinearTerms:
-    """A part of y that is affine in x: matrix (x[columns] - centre) + offset, as a tangent is.
+class OnnxPart(Protocol):
+    """A part of y that has an ONNX form: a `FittedModel`, or `LinearTerms`."""
 
-    In float64: it may be the larger part of y.
-    """
+    def add_to_graph(self, graph: "OnnxGraph") -> str:
+        """Add it to a graph that has x as 'x'; the name of its part of y there.
 
-    matrix: Real
-    """(Y, C)"""
-    columns: NDArray[np.int64]
-    """(C,) entries of x."""
-    centre: Real
-    """(C,)"""
-    offset: Real
-    """(Y,)"""
+        Raises:
+            GridshiftError: it has no ONNX form.
+        """
+        ...
+
+    def round_off(self, x: Real) -> Real:
+        """(Y,) how far apart two orders of the same sums may be on rows (R, X)."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,21 +56,19 @@ class WrittenModel:
 
 def write_onnx(
     path: str | Path,
-    network: FoldedNetwork | None,
+    parts: Sequence[OnnxPart],
     *,
     check_on: Real,
     expected: Real,
-    linear: Sequence[LinearTerms] = (),
     about: Mapping[str, str] | None = None,
 ) -> WrittenModel:
     """Write a model with input 'x' (N, X) and output 'y' (N, Y), after checking it row by row.
 
     Args:
         path: file to write; all of it or nothing.
-        network: what to write; None if all is linear.
+        parts: what y is the sum of.
         check_on: (N, X) inputs for which onnxruntime has to give
         expected: (N, Y) our own prediction.
-        linear: added to what the network gives.
         about: metadata of the file.
 
     Raises:
@@ -80,9 +77,9 @@ def write_onnx(
         StorageError: the file can't be written.
     """
     widths = check_on.shape[1], expected.shape[1]
-    model = onnx_bytes(network, linear=linear, about=about, widths=widths)
+    model = onnx_bytes(parts, about=about, widths=widths)
     difference = np.abs(onnx_predict(model, check_on) - expected)
-    if not (difference <= _round_off(network, check_on, linear)).all():
+    if not (difference <= DOUBLE + sum(part.round_off(check_on) for part in parts)).all():
         worst = np.unravel_index(difference.argmax(), difference.shape)
         raise GridshiftError(
             f"the ONNX model differs from our prediction by {difference.max():.2g} in output "
@@ -107,20 +104,16 @@ def require_onnx() -> None:
 
 
 def onnx_bytes(
-    network: FoldedNetwork | None,
+    parts: Sequence[OnnxPart],
     *,
     widths: tuple[int, int],
-    linear: Sequence[LinearTerms] = (),
     about: Mapping[str, str] | None = None,
 ) -> bytes:
     """The model as the content of a file, with X inputs and Y outputs; see `write_onnx`."""
-    graph = _Graph(_optional("onnx"))
-    bias = np.zeros(widths[1]) if network is None else network.bias
-    y = graph.constant("bias", sum((terms.offset for terms in linear), bias))
-    for number, terms in enumerate(linear):
-        y = graph.add("Add", graph.linear(terms, number), y)
-    if network is not None:
-        y = graph.add("Add", graph.network(network), y)
+    graph = OnnxGraph(_optional("onnx"))
+    y, *others = [part.add_to_graph(graph) for part in parts]
+    for other in others:
+        y = graph.add("Add", y, other)
     graph.add("Identity", y, output="y")
     return graph.model(*widths, about or {})
 
@@ -135,54 +128,56 @@ def onnx_predict(model: bytes | str | Path, x: Real) -> Real:
     return session.run(["y"], {"x": np.ascontiguousarray(x, np.float64)})[0]
 
 
-class _Graph:
-    """Nodes and constants of a graph, in the order of their use."""
+class OnnxGraph:
+    """Nodes and constants of a graph, in the order of their use; the input is 'x'."""
 
     def __init__(self, onnx: Any):
         self.onnx, self.nodes, self.constants = onnx, [], []
+        self.float32, self.float64 = onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE
 
-    def constant(self, name: str, values: np.ndarray | np.floating) -> str:
+    def constant(self, values: np.ndarray | np.floating) -> str:
+        """The name of a constant."""
+        name = f"constant_{len(self.constants)}"
         array = np.ascontiguousarray(values)
         self.constants.append(self.onnx.numpy_helper.from_array(array, name))
         return name
 
     def add(self, operator: str, *inputs: str, output: str | None = None, **attributes: Any) -> str:
+        """The name of what an operator gives for these inputs."""
         output = output or f"{operator.lower()}_{len(self.nodes)}"
         self.nodes.append(self.onnx.helper.make_node(operator, inputs, [output], **attributes))
         return output
 
-    def network(self, network: FoldedNetwork) -> str:
-        """All of a network but its bias."""
-        scaled = self.add("Sub", "x", self.constant("input_mean", network.input_mean))
-        scaled = self.add("Div", scaled, self.constant("input_scale", network.input_scale))
-        value = self.add("Cast", scaled, to=self.onnx.TensorProto.FLOAT)
-        for layer in _layers(network.hidden):
-            value = self.layer(value, layer)
-        value = self.add("MatMul", value, self.constant("weight", network.weight.T))
-        return self.add("Cast", value, to=self.onnx.TensorProto.DOUBLE)
+    def layers(self, value: str, hidden: "nn.Module") -> str:
+        """The name of what linear and GELU layers give; dropout does nothing in prediction.
 
-    def linear(self, terms: LinearTerms, number: int) -> str:
-        """All of the terms but their offset."""
-        columns = self.constant(f"columns_{number}", terms.columns)
-        chosen = self.add("Gather", "x", columns, axis=1)
-        shifted = self.add("Sub", chosen, self.constant(f"centre_{number}", terms.centre))
-        return self.add("MatMul", shifted, self.constant(f"matrix_{number}", terms.matrix.T))
+        Raises:
+            GridshiftError: a layer is of another kind.
+        """
+        from torch import nn
 
-    def layer(self, value: str, layer: nn.Module) -> str:
-        number = len(self.nodes)
-        if isinstance(layer, nn.Linear):
-            weight = self.constant(f"weight_{number}", layer.weight.detach().numpy())
-            bias = self.constant(f"bias_{number}", layer.bias.detach().numpy())
-            return self.add("Gemm", value, weight, bias, transB=1)
-        # GELU(h) = h/2 (1 + erf(h / sqrt 2)); the operator Gelu is younger than many runtimes
-        half = self.constant(f"half_{number}", np.float32(0.5))
-        one = self.constant(f"one_{number}", np.float32(1))
-        root = self.constant(f"root_{number}", np.float32(np.sqrt(0.5)))
+        for layer in hidden if isinstance(hidden, nn.Sequential) else [hidden]:
+            if isinstance(layer, nn.Linear):
+                weight = self.constant(layer.weight.detach().numpy())
+                bias = self.constant(layer.bias.detach().numpy())
+                value = self.add("Gemm", value, weight, bias, transB=1)
+            elif isinstance(layer, nn.GELU) and layer.approximate == "none":
+                value = self._gelu(value)
+            elif not isinstance(layer, nn.Dropout):
+                raise GridshiftError(
+                    f"layer {layer} has no ONNX form here; networks of the backbone mlp have one"
+                )
+        return value
+
+    def _gelu(self, value: str) -> str:
+        """h/2 (1 + erf(h / sqrt 2)); the operator Gelu is younger than many runtimes."""
+        half, one, root = (self.constant(np.float32(number)) for number in (0.5, 1, np.sqrt(0.5)))
         error = self.add("Erf", self.add("Mul", value, root))
         return self.add("Mul", self.add("Mul", value, half), self.add("Add", error, one))
 
     def model(self, num_inputs: int, num_outputs: int, about: Mapping[str, str]) -> bytes:
-        helper, double = self.onnx.helper, self.onnx.TensorProto.DOUBLE
+        """The content of a file, after onnx's own check."""
+        helper, double = self.onnx.helper, self.float64
         graph = helper.make_graph(
             self.nodes,
             "gridshift",
@@ -197,37 +192,6 @@ class _Graph:
         helper.set_model_props(model, dict(about))
         self.onnx.checker.check_model(model)
         return model.SerializeToString()
-
-
-def _layers(hidden: nn.Module) -> list[nn.Module]:
-    """Linear and GELU layers in order; dropout does nothing in prediction."""
-    layers = list(hidden) if isinstance(hidden, nn.Sequential) else [hidden]
-    for layer in layers:
-        exact = not isinstance(layer, nn.GELU) or layer.approximate == "none"
-        if not isinstance(layer, nn.Linear | nn.GELU | nn.Dropout) or not exact:
-            raise GridshiftError(
-                f"layer {layer} has no ONNX form here; networks of the backbone mlp have one"
-            )
-    return [layer for layer in layers if not isinstance(layer, nn.Dropout)]
-
-
-def _round_off(network: FoldedNetwork | None, x: Real, linear: Sequence[LinearTerms]) -> Real:
-    """(Y,) how far apart two orders of the same sums may be: terms · machine epsilon · sizes.
-
-    In single precision, that of the network; our own tangent goes through factors of it as well.
-    """
-    single, allowed = np.finfo(np.float32).eps, np.asarray(DOUBLE)
-    for terms in linear:
-        shifted = np.abs(x[:, terms.columns] - terms.centre)
-        size = (shifted @ np.abs(terms.matrix.T)).max(0, initial=0.0)
-        allowed = allowed + DOUBLE * np.abs(terms.offset) + len(terms.columns) * single * size
-    if network is None:
-        return allowed
-    num_terms = sum(network.weight.shape) + len(network.input_mean)
-    weight = np.abs(network.weight.T)
-    blocks = run(network.hidden, x, network.input_mean, network.input_scale)
-    size = np.max([(np.abs(h) @ weight).max(0, initial=0.0) for _, h in blocks], axis=0)
-    return allowed + DOUBLE * np.abs(network.bias) + num_terms * single * size
 
 
 def _optional(name: str) -> Any:

@@ -14,7 +14,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from gridshift.learn.moments import EPS, Moments, Real
+from gridshift.arrays import Real
+from gridshift.learn.moments import EPS, Moments
 from gridshift.learn.whitening import Affine
 
 
@@ -42,7 +43,7 @@ def _product(left: Real, right: Real) -> Real:
 
 
 def correlation_shrinkage(rows: Real) -> float:
-    """Share of the identity in the best mixture with the rows' correlation matrix, in [0, 1].
+    """Weight of the identity in the best mixture with the rows' correlation matrix, in [0, 1].
 
     Source: Schäfer and Strimmer (2005), equation for target D: sum of the variances of the
     off-diagonal correlations over the sum of their squares. Entries that never vary don't count.
@@ -60,7 +61,7 @@ def correlation_shrinkage(rows: Real) -> float:
     return float(np.clip(variance.sum() / off, 0.0, 1.0)) if off > 0 else 1.0
 
 
-def fit_shrunk_zca(y: Real, *, eps: float = EPS, share: float | None = None) -> Affine:
+def fit_shrunk_zca(y: Real, *, eps: float = EPS, shrinkage: float | None = None) -> Affine:
     """ZCA with correlations shrunk towards zero and variances as they are.
 
     Shrinking the covariance itself would mix units: on power flow, small variances of voltages
@@ -69,11 +70,11 @@ def fit_shrunk_zca(y: Real, *, eps: float = EPS, share: float | None = None) -> 
     Args:
         y: (N, d) rows.
         eps: regularisation, as in `fit_zca`.
-        share: of the identity; by default the best one for these rows.
+        shrinkage: weight of the identity, in [0, 1]; by default the best one for these rows.
     """
     moments = Moments.of(y)
-    share = correlation_shrinkage(y) if share is None else share
-    covariance = (1 - share) * moments.covariance
+    shrinkage = correlation_shrinkage(y) if shrinkage is None else shrinkage
+    covariance = (1 - shrinkage) * moments.covariance
     np.fill_diagonal(covariance, moments.covariance.diagonal())
     spectrum = replace(moments, covariance=covariance).spectrum
     return Affine(

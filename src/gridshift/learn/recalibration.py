@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gridshift.learn.moments import EPS, Real
+from gridshift.arrays import Real
+from gridshift.learn.moments import EPS
 from gridshift.learn.paired import fit_shrunk_zca, paired
 from gridshift.learn.ridge import fit_ridge
 from gridshift.learn.whitening import Affine
@@ -153,5 +154,5 @@ def _matched(y: Real, prediction: Real) -> Affine:
     eps = EPS * max(float(y.var(0, ddof=1).mean()), np.finfo(float).tiny)
     unit = np.ones(y.shape[1])
     identity = Affine(name="identity", shift=0 * unit, whitener=unit, unwhitener=unit)
-    fitted = (fit_shrunk_zca(rows, eps=eps, share=0.0) for rows in (prediction, y))
+    fitted = (fit_shrunk_zca(rows, eps=eps, shrinkage=0.0) for rows in (prediction, y))
     return paired(identity, *fitted)

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gridshift.learn.moments import Real
+from gridshift.arrays import Real
 
-SHARES = np.concatenate([10.0 ** np.arange(-12, 2.5, 0.5), [np.inf]])
+PENALTIES = np.concatenate([10.0 ** np.arange(-12, 2.5, 0.5), [np.inf]])
 """Candidates of the regularisation as a share of the largest squared singular value; the last one
 leaves the mean alone."""
 
@@ -23,8 +23,8 @@ class Ridge:
     """(F, d)"""
     offset: Real
     """(d,)"""
-    shares: Real
-    """(d,) the regularisation that each output got, of `SHARES`."""
+    penalties: Real
+    """(d,) the regularisation that each output got, of `PENALTIES`."""
     left_out: Real
     """(N, d) error of each row by the fit to all others, with that regularisation."""
 
@@ -38,7 +38,9 @@ class Ridge:
         return weight, self.offset - self.mean @ weight
 
 
-def fit_ridge(features: Real, y: Real, *, pooled: bool = False, shares: Real = SHARES) -> Ridge:
+def fit_ridge(
+    features: Real, y: Real, *, pooled: bool = False, penalties: Real = PENALTIES
+) -> Ridge:
     """Penalised least squares on standardised features, with the penalty that does best left out.
 
     The error of a row by the fit to the other rows needs no second fit: it is (y - y_hat) / (1 - h)
@@ -49,7 +51,7 @@ def fit_ridge(features: Real, y: Real, *, pooled: bool = False, shares: Real = S
         y: (N, d) outputs.
         pooled: one penalty for all outputs, by their mean absolute error, which few rows can
             tell better than one for each output, by its mean squared error.
-        shares: candidates, as in `SHARES`.
+        penalties: candidates, as in `PENALTIES`.
     """
     n = len(features)
     mean, scale = features.mean(0), features.std(0)
@@ -65,8 +67,8 @@ def fit_ridge(features: Real, y: Real, *, pooled: bool = False, shares: Real = S
     best = np.full(y.shape[1], np.inf)
     chosen = np.full(y.shape[1], np.inf)
     errors, coordinates = np.empty_like(y), np.empty_like(along)
-    for share in shares:
-        kept_part = _kept_part(singular, share)
+    for penalty in penalties:
+        kept_part = _kept_part(singular, penalty)
         leverage = 1 / n + np.square(left) @ kept_part
         # a row that the fit passes through exactly tells nothing of how it would do without it
         free = np.maximum(1 - leverage, 1e-9)
@@ -77,18 +79,18 @@ def fit_ridge(features: Real, y: Real, *, pooled: bool = False, shares: Real = S
         if not (free > 1e-6).all():
             continue
         better = loss < best
-        best[better], chosen[better] = loss[better], share
+        best[better], chosen[better] = loss[better], penalty
         errors[:, better] = error[:, better]
         coordinates[:, better] = (kept_part / singular)[:, None] * along[:, better]
     weights = np.where(constant[:, None], 0.0, right.T @ coordinates)
     return Ridge(
-        mean=mean, scale=scale, weights=weights, offset=offset, shares=chosen,
+        mean=mean, scale=scale, weights=weights, offset=offset, penalties=chosen,
         left_out=errors,
     )  # fmt: skip
 
 
-def _kept_part(singular: Real, share: float) -> Real:
-    """How much of each direction a penalty leaves: s^2 / (s^2 + penalty)."""
-    if not len(singular) or np.isinf(share):
+def _kept_part(singular: Real, penalty: float) -> Real:
+    """How much of each direction a penalty leaves: s^2 / (s^2 + penalty max(s)^2)."""
+    if not len(singular) or np.isinf(penalty):
         return np.zeros_like(singular)
-    return np.square(singular) / (np.square(singular) + share * np.square(singular[0]))
+    return np.square(singular) / (np.square(singular) + penalty * np.square(singular[0]))

@@ -10,9 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gridshift.arrays import Real
 from gridshift.learn.diagnostics import marginal_skewness
-from gridshift.learn.moments import EPS, Real
+from gridshift.learn.moments import EPS
 from gridshift.learn.whitening import Affine, Transform, fit_zca
+
+ZCA_SAS = "zca-sas"
+"""ZCA, and then each whitened output bent until it has no skewness."""
 
 STEEPEST = 2.0
 """Largest |e| of a fitted sinh-arcsinh map. The shape of z_s is that of z - tanh(e) sqrt(1 + z^2),
@@ -129,7 +133,7 @@ def fit_cornish_fisher(z: Real) -> CornishFisher:
 class SkewCorrected(Transform):
     """ZCA, then sinh-arcsinh of each whitened coordinate: two moments and marginal skewness."""
 
-    name: str = "zca-sas"
+    name: str = ZCA_SAS
     whitening: Affine
     skew: Real
     """(d,) e of `SinhArcsinh`."""
@@ -160,10 +164,10 @@ class SkewCorrected(Transform):
     def numbers(self) -> dict[str, Any]:
         return self.whitening.numbers() | {"name": self.name}
 
-    def forward(self, y: Real, x: Real | None = None) -> Real:
+    def forward(self, y: Real) -> Real:
         return SinhArcsinh(skew=self.skew).forward(self.whitening.forward(y))
 
-    def inverse(self, z: Real, x: Real | None = None) -> Real:
+    def inverse(self, z: Real) -> Real:
         return self.whitening.inverse(SinhArcsinh(skew=self.skew).inverse(z))
 
 

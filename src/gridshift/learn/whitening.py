@@ -8,15 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from gridshift.arrays import Real
 from gridshift.errors import GridshiftError, RankDeficientWarning
-from gridshift.learn.moments import EPS, Moments, Real
+from gridshift.learn.moments import EPS, Moments
 
 
 class Transform(ABC):
-    """A bijection between outputs y and the space z in which a backbone is trained.
-
-    `x` are the inputs of the same rows; transforms that don't depend on them ignore it.
-    """
+    """A bijection between outputs y and the space z in which a backbone is trained."""
 
     name: str
     """Name by which one of its kind is fitted."""
@@ -24,11 +22,11 @@ class Transform(ABC):
     """Regularisation that it was fitted with."""
 
     @abstractmethod
-    def forward(self, y: Real, x: Real | None = None) -> Real:
+    def forward(self, y: Real) -> Real:
         """(N, d) z of outputs y (N, d)."""
 
     @abstractmethod
-    def inverse(self, z: Real, x: Real | None = None) -> Real:
+    def inverse(self, z: Real) -> Real:
         """(N, d) y of transformed outputs z (N, d)."""
 
     @abstractmethod
@@ -63,10 +61,10 @@ class Affine(Transform):
     effective_rank: int = 0
     """Directions with a variance above `eps`."""
 
-    def forward(self, y: Real, x: Real | None = None) -> Real:
+    def forward(self, y: Real) -> Real:
         return _apply(self.whitener, y - self.shift)
 
-    def inverse(self, z: Real, x: Real | None = None) -> Real:
+    def inverse(self, z: Real) -> Real:
         return _apply(self.unwhitener, z) + self.shift
 
     def arrays(self) -> dict[str, Real]:

@@ -197,7 +197,8 @@ def _adapted(setting: Setting, found: Assessment, clock: "Clock") -> dict[str, A
     certified: dict[str, float] = dict.fromkeys(CERTIFIED, 0.0)
     corrected = CertifiedPredictor(
         predictor=predictor, network=left, layout=layout,
-        tol=NO_LIMIT if config.certify is None else config.certify, quantile=config.quantile,
+        tol=NO_LIMIT if config.certify is None else config.certify,
+        correct_share=config.quantile,
     )  # fmt: skip
     for rows in _blocks(setting.loads.num_rows):
         x = layout.pack_inputs(left, setting.loads.rows(rows))

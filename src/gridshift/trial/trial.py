@@ -232,7 +232,7 @@ class Trial:
     ) -> Certified:
         limit = NO_LIMIT if tol is None else tol
         layout = self.cases.test.layout
-        return certify(self.cases.network, layout, x, y, tol=limit, quantile=correct_share)
+        return certify(self.cases.network, layout, x, y, tol=limit, correct_share=correct_share)
 
 
 def _predicted(predictor: Predictor, x: Real) -> Real:

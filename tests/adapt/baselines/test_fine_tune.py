@@ -75,7 +75,8 @@ def test_scratch_knows_nothing_of_the_bases_weights_and_statistics(surrogates, c
     config = replace(SCRATCH, num_steps=20)
     y = adapt_scratch(one, context, config=config).predict(context.x)
     assert np.array_equal(adapt_scratch(other, context, config=config).predict(context.x), y)
-    moved = replace(one, input_mean=one.input_mean + 1, input_scale=2 * one.input_scale)
+    scaling = {"input_mean": one.model.input_mean + 1, "input_scale": 2 * one.model.input_scale}
+    moved = replace(one, model=replace(one.model, **scaling))
     assert np.array_equal(adapt_scratch(moved, context, config=config).predict(context.x), y)
 
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from gridshift.adapt.baselines.pi_ttt import PowerBalance, StepsConfig, adapt_pi_ttt
+from gridshift.adapt.baselines.pi_ttt import StepsConfig, adapt_pi_ttt
+from gridshift.adapt.baselines.power_balance import PowerBalance
 from gridshift.adapt.context import Context
 from gridshift.adapt.datasets import generate
 from gridshift.errors import GridshiftError

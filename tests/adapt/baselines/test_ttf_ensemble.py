@@ -28,7 +28,7 @@ def ensemble(grid, cache):
 
 def test_members_differ_in_weights_and_in_rows(ensemble, outage_rows):
     y = [member.predict(outage_rows.x) for member in ensemble.members]
-    means = [member.input_mean for member in ensemble.members]
+    means = [member.model.input_mean for member in ensemble.members]
     for one, other in ((0, 1), (0, 2), (1, 2)):
         assert not np.array_equal(y[one], y[other])
         assert not np.array_equal(means[one], means[other])

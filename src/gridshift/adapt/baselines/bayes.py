@@ -50,21 +50,21 @@ def fit_bayesian_linear(
     num, square = len(t), (t**2).sum(0)
     alpha, beta = np.ones(t.shape[1]), 1 / np.maximum(t.var(0), LEAST_NOISE)
     w = np.zeros_like(projected)
-    rest = square
+    misfit = square
     for _ in range(num_iterations):
         w = beta * projected / (alpha + beta * values)
         gamma = (beta * values / (alpha + beta * values)).sum(0)
-        rest = np.maximum(square - 2 * (w * projected).sum(0) + (values * w**2).sum(0), 0)
+        misfit = np.maximum(square - 2 * (w * projected).sum(0) + (values * w**2).sum(0), 0)
         before = np.array([alpha, beta])
         alpha = gamma / np.maximum((w**2).sum(0), 1e-300)
-        beta = np.maximum(num - gamma, LEAST_NOISE) / np.maximum(rest, num * LEAST_NOISE)
+        beta = np.maximum(num - gamma, LEAST_NOISE) / np.maximum(misfit, num * LEAST_NOISE)
         beta = np.minimum(beta, 1 / LEAST_NOISE)
         if np.allclose(before, [alpha, beta], rtol=rtol):
             break
     log_evidence = (
         len(values) * np.log(alpha)
         + num * np.log(beta)
-        - beta * rest
+        - beta * misfit
         - alpha * (w**2).sum(0)
         - np.log(alpha + beta * values).sum(0)
         - num * np.log(2 * np.pi)

@@ -5,27 +5,29 @@ Flexible Topology, IEEE Transactions on Power Systems 38(1), 2023, and its code
 (github.com/Mzhou-cityu/DeepOPF-FT); what is different here is in docs/baselines.md.
 """
 
-import time
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from numpy.typing import NDArray
-from torch import nn
 
 from gridshift.adapt.base import Base
+from gridshift.adapt.baselines.own_model import (
+    Arrays,
+    cache_key,
+    grid_fields,
+    kept_model,
+    weights_of,
+    with_weights,
+    without_weights,
+)
 from gridshift.adapt.baselines.topologies import (
     TopologyRows,
     held_out_elements,
-    identity,
-    plain_config,
     solved_rows,
     training_topologies,
 )
-from gridshift.adapt.cache import cached_arrays
 from gridshift.adapt.context import Context, Predictor
-from gridshift.adapt.surrogate import validation_rows
+from gridshift.adapt.surrogate import training_seed
 from gridshift.adapt.surrogate_config import SurrogateConfig
 from gridshift.arrays import Real
 from gridshift.errors import GridshiftError
@@ -33,8 +35,11 @@ from gridshift.grid.contingency import assess, candidate_elements
 from gridshift.grid.layout import Layout
 from gridshift.grid.network import Network
 from gridshift.grid.scenarios import stream
-from gridshift.learn import training
-from gridshift.learn.folding import input_scaling, run
+from gridshift.learn.fitted_network import input_scaling, run_blocks
+from gridshift.learn.training import Progress
+
+if TYPE_CHECKING:
+    from torch import nn
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +78,7 @@ class DeepOpfFt(Base):
     """(Y,)"""
     y_scale: Real
     """(Y,)"""
-    backbone: nn.Module
+    backbone: "nn.Module"
 
     def inputs(self, network: Network, x: Real) -> Real:
         """(R, I) inputs of rows x (R, X) on a topology."""
@@ -91,7 +96,7 @@ class DeepOpfFtPredictor:
     def predict(self, x: Real) -> Real:
         """(R, Y) y of inputs (R, X)."""
         base = self.base
-        blocks = run(base.backbone, base.inputs(self.network, x), base.mean, base.scale)
+        blocks = run_blocks(base.backbone, base.inputs(self.network, x), base.mean, base.scale)
         y = np.concatenate([z for _, z in blocks]) * base.y_scale + base.y_mean
         if not base.own.reconstruct:
             return y
@@ -115,7 +120,7 @@ def admittance_ratios(root: Network, network: Network) -> Real:
 def start_deepopf_ft(
     network: Network,
     config: SurrogateConfig,
-    progress: training.Progress | None = None,
+    progress: Progress | None = None,
     *,
     own: DeepOpfFtConfig | None = None,
     multi: bool = False,
@@ -123,30 +128,20 @@ def start_deepopf_ft(
     """Train the network on the intact grid, or on many topologies, or read a trained one."""
     own = own or DeepOpfFtConfig()
     root, layout = network.root, Layout.of(network)
-    named = identity(network, layout, config) | {"own": own, "root": root}
+    known = grid_fields(network, layout, config) | {"own": own, "root": root}
 
-    def make() -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        rows = _training_rows(network, config, own, multi=multi)
-        began = time.perf_counter()
-        arrays, backbone = _train(root, config, own, rows, progress)
-        record = rows.record() | {"train_s": time.perf_counter() - began}
-        trained = DeepOpfFt(**named, **arrays, record=record, backbone=backbone)
-        fresh = validation_rows(network.root, config)
-        y = DeepOpfFtPredictor(base=trained, network=root).predict(fresh.x)
-        weights = {f"backbone.{k}": v.numpy() for k, v in backbone.state_dict().items()}
-        return arrays | weights, record | {"mae": float(np.abs(y - fresh.y).mean())}
+    def built(arrays: Arrays, record: dict[str, Any]) -> DeepOpfFt:
+        untrained = build(layout.num_inputs + 2 * root.num_branches, layout.num_outputs, own)
+        backbone = with_weights(untrained, arrays)
+        return DeepOpfFt(**known, **without_weights(arrays), record=record, backbone=backbone)
 
-    plain = plain_config(network, config, own, multi=multi)
-    arrays, record = cached_arrays("deepopf-ft", network, plain, make)
-    stored: dict[str, Any] = {k: v for k, v in arrays.items() if not k.startswith("backbone.")}
-    state = {
-        k.removeprefix("backbone."): torch.from_numpy(v)
-        for k, v in arrays.items()
-        if k not in stored
-    }
-    backbone = build(layout.num_inputs + 2 * root.num_branches, layout.num_outputs, own)
-    backbone.load_state_dict(state)
-    return DeepOpfFt(**named, **stored, record=record, backbone=backbone.eval())
+    return kept_model(
+        "deepopf-ft", network, cache_key(network, config, own, multi=multi), config,
+        draw=lambda: _training_rows(network, config, own, multi=multi),
+        train=lambda rows: _train(root, config, own, rows, progress),
+        build=built,
+        on_intact=lambda model, _: DeepOpfFtPredictor(base=model, network=root),
+    )  # fmt: skip
 
 
 def adapt_deepopf_ft(base: DeepOpfFt, context: Context) -> Predictor:
@@ -154,8 +149,10 @@ def adapt_deepopf_ft(base: DeepOpfFt, context: Context) -> Predictor:
     return DeepOpfFtPredictor(base=base, network=context.network)
 
 
-def build(num_inputs: int, num_outputs: int, own: DeepOpfFtConfig) -> nn.Sequential:
+def build(num_inputs: int, num_outputs: int, own: DeepOpfFtConfig) -> "nn.Sequential":
     """Hidden layers with ReLU and a linear head, with PyTorch's default random weights."""
+    from torch import nn
+
     layers: list[nn.Module] = []
     width = num_inputs
     for _ in range(own.num_layers):
@@ -198,22 +195,22 @@ def _train(
     config: SurrogateConfig,
     own: DeepOpfFtConfig,
     rows: TopologyRows,
-    progress: training.Progress | None,
-) -> tuple[dict[str, Any], nn.Module]:
+    progress: Progress | None,
+) -> Arrays:
+    from gridshift.learn.training_loop import fit, seeded
+
     told = np.stack([admittance_ratios(root, network) for network in rows.networks])
     inputs = np.hstack([rows.x, told[rows.topology]])
     mean, scale = input_scaling(inputs)
     y_mean, y_scale = input_scaling(rows.y)
-    seed = int(stream(root.name, "weights", seed=config.seed).integers(2**31))
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        backbone = build(inputs.shape[1], rows.y.shape[1], own)
-    backbone = training.fit(
-        backbone,
-        torch.from_numpy(((inputs - mean) / scale).astype(np.float32)),
-        torch.from_numpy(((rows.y - y_mean) / y_scale).astype(np.float32)),
+    seed = training_seed(root, config)
+    backbone = fit(
+        seeded(lambda: build(inputs.shape[1], rows.y.shape[1], own), seed),
+        (inputs - mean) / scale,
+        (rows.y - y_mean) / y_scale,
         replace(config.training, learning_rate=own.learning_rate),
         seed=seed,
         progress=progress,
     )
-    return {"mean": mean, "scale": scale, "y_mean": y_mean, "y_scale": y_scale}, backbone
+    scaling = {"mean": mean, "scale": scale, "y_mean": y_mean, "y_scale": y_scale}
+    return scaling | weights_of(backbone)

@@ -10,18 +10,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, get_args
 
-import numpy as np
-import torch
-from torch import nn
-
 from gridshift.adapt.base import Base
 from gridshift.adapt.context import Context, Predictor
-from gridshift.adapt.surrogate import Surrogate, build_backbone
+from gridshift.adapt.surrogate import Surrogate, random_network
 from gridshift.arrays import Real
 from gridshift.errors import GridshiftError
 from gridshift.grid.scenarios import stream
-from gridshift.learn import training
-from gridshift.learn.folding import input_scaling
+from gridshift.learn.fitted_network import FittedNetwork, input_scaling
 from gridshift.learn.training import PAPER_TRAINING, TrainingConfig
 from gridshift.learn.whitening import Transform, fit_identity, fit_zscore
 
@@ -85,7 +80,7 @@ def adapt_fine_tune(
             was trained on what a tangent leaves.
     """
     name = surrogate.transform.name
-    if surrogate.plane is not None:
+    if surrogate.expansion is not None:
         raise GridshiftError(
             f"a surrogate trained with transform {name} corrects the tangent of its own topology; "
             "fine-tune one trained with zscore, or adapt this one by method tangent-icw"
@@ -95,7 +90,8 @@ def adapt_fine_tune(
             f"target no-norm goes on from a surrogate trained with transform identity, not {name}; "
             "train one with it, or take target base"
         )
-    return _trained(surrogate, context, config, "fine-tune")
+    assert isinstance(surrogate.model, FittedNetwork)
+    return _trained(surrogate.model, surrogate, context, config, "fine-tune")
 
 
 def adapt_scratch(base: Base, context: Context, *, config: GradientConfig = SCRATCH) -> Predictor:
@@ -108,16 +104,12 @@ def adapt_scratch(base: Base, context: Context, *, config: GradientConfig = SCRA
     """
     if config.target == "base":
         raise GridshiftError("scratch knows nothing of the base; take target zscore or no-norm")
-    mean, scale = input_scaling(context.x)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(_seed(base, context, "scratch weights"))
-        backbone = build_backbone(base.config, context.network, base.layout, mean, scale)
-    fresh = Surrogate(
-        grid=base.grid, grid_digest=base.grid_digest, layout=base.layout, config=base.config,
-        record={}, input_mean=mean, input_scale=scale, backbone=backbone,
-        transform=fit_identity(context.y, eps=base.config.eps),
+    network = random_network(
+        base.config, context.network, base.layout, input_scaling(context.x),
+        fit_identity(context.y, eps=base.config.eps),
+        seed=_seed(base, context, "scratch weights"),
     )  # fmt: skip
-    return _trained(fresh, context, config, "scratch")
+    return _trained(network, base, context, config, "scratch")
 
 
 class CurvePoint(NamedTuple):
@@ -161,24 +153,17 @@ def gradient_curve(
 
 
 def _trained(
-    surrogate: Surrogate, context: Context, config: GradientConfig, role: str
+    network: FittedNetwork, base: Base, context: Context, config: GradientConfig, role: str
 ) -> Predictor:
-    transform = _transform(surrogate, context.y, config.target)
-    scaled = (context.x - surrogate.input_mean) / surrogate.input_scale
-    backbone: nn.Module = training.fit(
-        surrogate.backbone,
-        torch.from_numpy(scaled.astype(np.float32)),
-        torch.from_numpy(transform.forward(context.y, context.x).astype(np.float32)),
-        config.training,
-        seed=_seed(surrogate, context, role),
-    )
-    return replace(surrogate, backbone=backbone).with_transform(transform)
+    transform = _transform(network.transform, context.y, config.target)
+    seed = _seed(base, context, role)
+    return network.refolded(transform).trained(context.x, context.y, config.training, seed=seed)
 
 
-def _transform(surrogate: Surrogate, y: Real, target: Target) -> Transform:
+def _transform(base: Transform, y: Real, target: Target) -> Transform:
     if target == "base":
-        return surrogate.transform
-    return (fit_identity if target == "no-norm" else fit_zscore)(y, eps=surrogate.transform.eps)
+        return base
+    return (fit_identity if target == "no-norm" else fit_zscore)(y, eps=base.eps)
 
 
 def _seed(base: Base, context: Context, role: str) -> int:

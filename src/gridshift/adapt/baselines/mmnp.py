@@ -5,44 +5,39 @@ Varying N-1 System Topologies, arXiv 2509.12281, of which the abstract was at ha
 inferred is in docs/baselines.md.
 """
 
-import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from numpy.typing import NDArray
-from torch import Tensor
 
 from gridshift.adapt.base import Base
-from gridshift.adapt.baselines.neural_process import (
-    MmnpConfig,
-    NeuralProcess,
-    scaling,
-    train_episodes,
+from gridshift.adapt.baselines.mmnp_config import MmnpConfig
+from gridshift.adapt.baselines.own_model import (
+    Arrays,
+    cache_key,
+    grid_fields,
+    kept_model,
+    weights_of,
+    with_weights,
+    without_weights,
 )
-from gridshift.adapt.baselines.topologies import (
-    TopologyRows,
-    identity,
-    plain_config,
-    solved_rows,
-    training_topologies,
-)
-from gridshift.adapt.cache import cache_path, cached_arrays
+from gridshift.adapt.baselines.topologies import TopologyRows, solved_rows, training_topologies
+from gridshift.adapt.cache import cache_path
 from gridshift.adapt.context import Context, Predictor
-from gridshift.adapt.surrogate import validation_rows
+from gridshift.adapt.surrogate import training_seed
 from gridshift.adapt.surrogate_config import SurrogateConfig
 from gridshift.arrays import Int, Real
 from gridshift.grid.layout import Layout
 from gridshift.grid.network import Network
-from gridshift.grid.scenarios import stream
-from gridshift.learn.folding import input_scaling
+from gridshift.learn.fitted_network import input_scaling
 from gridshift.learn.training import Progress
 from gridshift.threads import Threads
 
-STORED = ("varied", "x_mean", "x_scale", "y_mean", "y_scale")
-"""Arrays of an `Mmnp` that are kept beside the weights."""
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from gridshift.adapt.baselines.neural_process import NeuralProcess
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -58,19 +53,27 @@ class Mmnp(Base):
     y_mean: Real
     """(Y,)"""
     y_scale: Real
-    model: NeuralProcess
+    model: "NeuralProcess"
 
-    def scaled_x(self, x: Real) -> Tensor:
-        """(R, V) float32."""
+    def scaled_x(self, x: Real) -> "Tensor":
+        """(R, V) inputs that varied in training, in its deviations, float32."""
+        import torch
+
         scaled = (x[:, self.varied] - self.x_mean) / self.x_scale
         return torch.from_numpy(scaled.astype(np.float32))
 
-    def scaled_y(self, y: Real) -> Tensor:
-        """(R, Y) float32."""
+    def scaled_y(self, y: Real) -> "Tensor":
+        """(R, Y) outputs in deviations of the training, float32."""
+        import torch
+
         return torch.from_numpy(((y - self.y_mean) / self.y_scale).astype(np.float32))
 
     def given(self, x: Real, y: Real) -> "MmnpPredictor":
         """The process with these solved cases as its context; nothing is trained."""
+        import torch
+
+        from gridshift.adapt.baselines.neural_process import scaling
+
         context_x, context_y = self.scaled_x(x), self.scaled_y(y)
         own, unit = self.own.statistics == "context", (torch.tensor(0.0), torch.tensor(1.0))
         x_scaling, y_scaling = (scaling(rows) if own else unit for rows in (context_x, context_y))
@@ -88,13 +91,15 @@ class MmnpPredictor:
     """A process and one topology's context, encoded."""
 
     base: Mmnp
-    x_scaling: tuple[Tensor, Tensor]
-    y_scaling: tuple[Tensor, Tensor]
-    representation: Tensor
+    x_scaling: "tuple[Tensor, Tensor]"
+    y_scaling: "tuple[Tensor, Tensor]"
+    representation: "Tensor"
     """(H,)"""
 
     def predict(self, x: Real) -> Real:
         """(R, Y) mean of y for inputs (R, X)."""
+        import torch
+
         (x_mean, x_scale), (y_mean, y_scale) = self.x_scaling, self.y_scaling
         with torch.inference_mode():
             rows = (self.base.scaled_x(x) - x_mean) / x_scale
@@ -112,33 +117,37 @@ def start_mmnp(
     multi: bool = False,
 ) -> Mmnp:
     """Train the process on the intact grid, or with topologies as tasks, or read a trained one."""
+    from gridshift.adapt.baselines.neural_process import NeuralProcess
+
     own = own or MmnpConfig()
     root, layout = network.root, Layout.of(network)
-    named = identity(network, layout, config) | {"own": own}
-    plain = plain_config(network, config, own, multi=multi)
+    known = grid_fields(network, layout, config) | {"own": own}
+    key = cache_key(network, config, own, multi=multi)
+    checkpoint = cache_path("mmnp", root, key, suffix=".checkpoint")
 
-    def make() -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    def draw() -> TopologyRows:
         topologies = training_topologies(network, multi=multi)
         num_rows = own.rows_per_topology * len(topologies) if multi else None
-        rows = solved_rows(topologies, config, num_rows=num_rows)
-        began = time.perf_counter()
-        untrained = _untrained(named, rows, root, config)
-        checkpoint = cache_path("mmnp", root, plain, suffix=".checkpoint")
-        _train(untrained, rows, progress, checkpoint)
-        record = rows.record() | {"train_s": time.perf_counter() - began}
-        fresh = validation_rows(network.root, config)
-        known = rows.topology == 0
-        context = rows.x[known][: own.most], rows.y[known][: own.most]
-        y = untrained.given(*context).predict(fresh.x)
-        checkpoint.unlink(missing_ok=True)
-        return _arrays(untrained), record | {"mae": float(np.abs(y - fresh.y).mean())}
+        return solved_rows(topologies, config, num_rows=num_rows)
 
-    arrays, record = cached_arrays("mmnp", network, plain, make)
-    stored: dict[str, Any] = {name: arrays[name] for name in STORED}
-    weights = {k: torch.from_numpy(v) for k, v in arrays.items() if k not in stored}
-    model = NeuralProcess(len(arrays["varied"]), layout.num_outputs, own)
-    model.load_state_dict(weights)
-    return Mmnp(**named, **stored, record=record, model=model.eval())
+    def train(rows: TopologyRows) -> Arrays:
+        base = _untrained(known, rows, root, config)
+        _train(base, rows, progress, checkpoint)
+        stored = ("varied", "x_mean", "x_scale", "y_mean", "y_scale")
+        return {name: getattr(base, name) for name in stored} | weights_of(base.model)
+
+    def build(arrays: Arrays, record: dict[str, Any]) -> Mmnp:
+        model = with_weights(NeuralProcess(len(arrays["varied"]), layout.num_outputs, own), arrays)
+        return Mmnp(**known, **without_weights(arrays), record=record, model=model)
+
+    def on_intact(base: Mmnp, rows: TopologyRows) -> MmnpPredictor:
+        intact = rows.topology == 0
+        checkpoint.unlink(missing_ok=True)
+        return base.given(rows.x[intact][: own.most], rows.y[intact][: own.most])
+
+    return kept_model(
+        "mmnp", network, key, config, draw=draw, train=train, build=build, on_intact=on_intact
+    )
 
 
 def adapt_mmnp(base: Mmnp, context: Context) -> Predictor:
@@ -147,22 +156,27 @@ def adapt_mmnp(base: Mmnp, context: Context) -> Predictor:
 
 
 def _untrained(
-    named: dict[str, Any], rows: TopologyRows, root: Network, config: SurrogateConfig
+    known: dict[str, Any], rows: TopologyRows, root: Network, config: SurrogateConfig
 ) -> Mmnp:
+    from gridshift.adapt.baselines.neural_process import NeuralProcess
+    from gridshift.learn.training_loop import seeded
+
     varied = np.flatnonzero(rows.x.max(0) > rows.x.min(0))
     x_mean, x_scale = input_scaling(rows.x[:, varied])
     y_mean, y_scale = input_scaling(rows.y)
-    seed = int(stream(root.name, "weights", seed=config.seed).integers(2**31))
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        model = NeuralProcess(len(varied), rows.y.shape[1], named["own"])
+    model = seeded(
+        lambda: NeuralProcess(len(varied), rows.y.shape[1], known["own"]),
+        training_seed(root, config),
+    )
     return Mmnp(
-        **named, record={}, varied=varied, x_mean=x_mean, x_scale=x_scale, y_mean=y_mean,
+        **known, record={}, varied=varied, x_mean=x_mean, x_scale=x_scale, y_mean=y_mean,
         y_scale=y_scale, model=model,
     )  # fmt: skip
 
 
 def _train(base: Mmnp, rows: TopologyRows, progress: Progress | None, checkpoint: Path) -> None:
+    from gridshift.adapt.baselines.neural_process import train_episodes
+
     x, y = base.scaled_x(rows.x), base.scaled_y(rows.y)
     ends = np.flatnonzero(np.diff(rows.topology)) + 1
     parts = [len(part) for part in np.split(rows.topology, ends)]
@@ -177,8 +191,3 @@ def _train(base: Mmnp, rows: TopologyRows, progress: Progress | None, checkpoint
             checkpoint=checkpoint,
         )
     base.model.eval()
-
-
-def _arrays(base: Mmnp) -> dict[str, NDArray[Any]]:
-    weights = {k: v.numpy() for k, v in base.model.state_dict().items()}
-    return {name: getattr(base, name) for name in STORED} | weights

@@ -5,31 +5,23 @@ Topology-Adaptive Power-Flow Learning, arXiv 2606.03717, of which the abstract w
 had to be inferred is in docs/baselines.md.
 """
 
-import time
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gridshift.adapt.base import Base
 from gridshift.adapt.baselines.bayes import fit_bayesian_linear
 from gridshift.adapt.baselines.egonets import Egonets, LocalFeatures
-from gridshift.adapt.baselines.topologies import (
-    identity,
-    plain_config,
-    solved_rows,
-    training_topologies,
-)
-from gridshift.adapt.cache import cached_arrays
+from gridshift.adapt.baselines.own_model import Arrays, cache_key, grid_fields, kept_model
+from gridshift.adapt.baselines.topologies import TopologyRows, solved_rows, training_topologies
 from gridshift.adapt.context import Context, Predictor
-from gridshift.adapt.surrogate import validation_rows
 from gridshift.adapt.surrogate_config import SurrogateConfig
 from gridshift.arrays import Int, Real
 from gridshift.errors import GridshiftError
 from gridshift.grid.network import Network
 from gridshift.grid.scenarios import stream
-from gridshift.learn.folding import input_scaling
+from gridshift.learn.fitted_network import input_scaling
 from gridshift.learn.training import Progress
 from gridshift.threads import Threads
 
@@ -113,24 +105,24 @@ def start_modular_gp(
     """Fit the processes to rows of the intact grid, or of many topologies, or read the fit."""
     own = own or ModularGpConfig()
     egonets = Egonets.of(network.root)
-    named = identity(network, egonets.layout, config)
+    known = grid_fields(network, egonets.layout, config) | {"own": own, "egonets": egonets}
 
-    def make() -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        rows = solved_rows(training_topologies(network, multi=multi), config)
-        began = time.perf_counter()
+    def train(rows: TopologyRows) -> Arrays:
         features = egonets.features(rows.networks, rows.x, rows.topology)
         with Threads(1):
-            arrays = _fit_buses(network, config, own, features, rows.y, progress)
-        record = rows.record() | {"train_s": time.perf_counter() - began}
-        fitted = ModularGp(**named, record=record, own=own, egonets=egonets, **arrays)
-        fresh = validation_rows(network.root, config)
-        y = ModularGpPredictor(base=fitted, network=network.root).predict(fresh.x)
-        return arrays, record | {"mae": float(np.abs(y - fresh.y).mean())}
+            return _fit_buses(network, config, own, features, rows.y, progress)
 
-    plain = plain_config(network, config, own, multi=multi)
-    arrays, record = cached_arrays("modular-gp", network, plain, make)
-    stored: dict[str, Any] = dict(arrays)
-    return ModularGp(**named, record=record, own=own, egonets=egonets, **stored)
+    def build(arrays: Arrays, record: dict[str, Any]) -> ModularGp:
+        fields: dict[str, Any] = known | dict(arrays)
+        return ModularGp(**fields, record=record)
+
+    return kept_model(
+        "modular-gp", network, cache_key(network, config, own, multi=multi), config,
+        draw=lambda: solved_rows(training_topologies(network, multi=multi), config),
+        train=train,
+        build=build,
+        on_intact=lambda model, _: ModularGpPredictor(base=model, network=network.root),
+    )  # fmt: skip
 
 
 def adapt_modular_gp(base: ModularGp, context: Context) -> Predictor:

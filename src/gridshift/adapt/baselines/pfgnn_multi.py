@@ -10,32 +10,27 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
-import torch
 
 from gridshift.adapt.base import Base
-from gridshift.adapt.baselines.topologies import (
-    TopologyRows,
-    identity,
-    plain_config,
-    solved_rows,
-    training_topologies,
-)
+from gridshift.adapt.baselines.own_model import cache_key, grid_fields
+from gridshift.adapt.baselines.topologies import TopologyRows, solved_rows, training_topologies
 from gridshift.adapt.cache import kept_surrogate
 from gridshift.adapt.context import Context, Predictor
+from gridshift.adapt.context_methods import adapt_frozen
 from gridshift.adapt.graph import graph_of
-from gridshift.adapt.moment_methods import adapt_frozen
 from gridshift.adapt.surrogate import (
     Surrogate,
     fit_output_transform,
-    random_backbone,
+    random_network,
+    training_seed,
     validated,
 )
 from gridshift.adapt.surrogate_config import SurrogateConfig
 from gridshift.arrays import Real
 from gridshift.grid.network import Network
-from gridshift.learn import training
-from gridshift.learn.backbones.pfgnn import Pfgnn, PfgnnConfig, PfgnnOnSeveral
-from gridshift.learn.folding import input_scaling
+from gridshift.learn.backbones import PfgnnConfig
+from gridshift.learn.fitted_network import input_scaling
+from gridshift.learn.training import Progress
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -57,7 +52,7 @@ def adapt_pfgnn_multi(base: PfgnnMulti, context: Context) -> Predictor:
 def start_pfgnn_multi(
     network: Network,
     config: SurrogateConfig,
-    progress: training.Progress | None = None,
+    progress: Progress | None = None,
     *,
     own: PfgnnConfig | None = None,
 ) -> PfgnnMulti:
@@ -69,10 +64,10 @@ def start_pfgnn_multi(
         rows = solved_rows(training_topologies(network, multi=True), config)
         return _train(network.root, config, rows, progress, checkpoint)
 
-    plain = plain_config(network, config, own, multi=True)
-    surrogate = kept_surrogate("pfgnn-multi", network, plain, make)
-    named = identity(network, surrogate.layout, config)
-    return PfgnnMulti(**named, record=surrogate.record, surrogate=surrogate)
+    key = cache_key(network, config, own, multi=True)
+    surrogate = kept_surrogate("pfgnn-multi", network, key, make)
+    known = grid_fields(network, surrogate.layout, config)
+    return PfgnnMulti(**known, record=surrogate.record, surrogate=surrogate)
 
 
 def batches(rows: TopologyRows, x: Real, z: Real, size: int) -> tuple[Real, Real]:
@@ -90,37 +85,35 @@ def _train(
     root: Network,
     config: SurrogateConfig,
     rows: TopologyRows,
-    progress: training.Progress | None,
+    progress: Progress | None,
     checkpoint: Path | None,
 ) -> Surrogate:
+    from gridshift.learn.backbones.pfgnn import Pfgnn, PfgnnOnSeveral
+    from gridshift.learn.training_loop import fit
+
     mean, scale = input_scaling(rows.x)
     transform = fit_output_transform(config.transform, rows.y, config.eps)
-    backbone, seed = random_backbone(config, root, rows.layout, mean, scale)
-    assert isinstance(backbone, Pfgnn)
+    model = random_network(config, root, rows.layout, (mean, scale), transform)
+    assert isinstance(model.backbone, Pfgnn)
     graphs = [graph_of(network, rows.layout, mean, scale) for network in rows.networks]
     x, z = batches(
-        rows, (rows.x - mean) / scale, transform.forward(rows.y), config.training.batch_size
+        rows, model.scaled(rows.x), transform.forward(rows.y), config.training.batch_size
     )
     began = time.perf_counter()
-    trained = training.fit(
-        PfgnnOnSeveral(backbone.nodes, graphs),
-        torch.from_numpy(x.astype(np.float32)),
-        torch.from_numpy(z.astype(np.float32)),
+    trained = fit(
+        PfgnnOnSeveral(model.backbone.nodes, graphs),
+        x,
+        z,
         replace(config.training, batch_size=1),
-        seed=seed,
+        seed=training_seed(root, config),
         progress=progress,
         checkpoint=checkpoint,
     )
     assert isinstance(trained, PfgnnOnSeveral)
+    cost = {"train_s": time.perf_counter() - began, "outaged": []}
     surrogate = Surrogate(
-        grid=root.name,
-        grid_digest=root.digest,
-        layout=rows.layout,
-        config=config,
-        input_mean=mean,
-        input_scale=scale,
-        backbone=Pfgnn(trained.nodes, graphs[0]).eval(),
-        transform=transform,
-        record=rows.record() | {"train_s": time.perf_counter() - began, "outaged": []},
+        **grid_fields(root, rows.layout, config),
+        record=rows.record() | cost,
+        model=replace(model, backbone=Pfgnn(trained.nodes, graphs[0]).eval()),
     )
     return validated(surrogate, root)

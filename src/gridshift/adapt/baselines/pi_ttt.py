@@ -14,12 +14,9 @@ With K the inverse Jacobian at the mean prediction, A z + c is a power, the loss
 |mismatch + A z + c|^2 with z white, and plain gradient descent converges in some ten steps.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from gridshift.adapt.context import Context, Predictor
 from gridshift.adapt.surrogate import Surrogate
@@ -30,9 +27,6 @@ from gridshift.grid.layout import Layout
 from gridshift.grid.network import Network
 from gridshift.grid.scenarios import sample_loads, stream
 from gridshift.learn.whitening import Affine
-
-GROWTH = 1.25
-"""Growth of the step after one that lowered the loss; one that didn't is taken back and halved."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,41 +48,6 @@ class StepsConfig:
                 f"{self.num_steps} steps of {self.step:g} on {self.num_rows} rows; give at least 0 "
                 "steps, a positive first step and one row"
             )
-
-
-class PowerBalance:
-    """Power mismatch of predicted outputs, differentiable, where buses specify their power."""
-
-    def __init__(self, network: Network, layout: Layout, x: Real):
-        admittance = network.admittance.toarray()
-        scheduled = network.injected(layout.unpack_injections(x).load_power)
-        self._conductance, self._susceptance = _tensor(admittance.real), _tensor(admittance.imag)
-        self._p, self._q = _tensor(scheduled.real), _tensor(scheduled.imag)
-        self._v_set = _tensor(x[:, layout.x_slices["v_set"]])
-        self._theta_slack = _tensor(x[:, layout.x_slices["theta_slack"]])
-        self._at, self._num_buses = layout.y_slices, layout.num_buses
-        self._controlled, self._slack, self._pq, self._non_slack = (
-            torch.from_numpy(buses)
-            for buses in (layout.controlled, layout.slack, layout.pq, layout.non_slack)
-        )
-
-    def __call__(self, y: Tensor) -> tuple[Tensor, Tensor]:
-        """Active mismatch (R, buses that aren't slack) and reactive (R, PQ buses) of y (R, Y)."""
-        shape = (len(y), self._num_buses)
-        magnitude = y.new_zeros(shape).index_copy(1, self._controlled, self._v_set)
-        magnitude = magnitude.index_copy(1, self._pq, y[:, self._at["v"]])
-        angle = y.new_zeros(shape).index_copy(1, self._slack, self._theta_slack)
-        angle = angle.index_copy(1, self._non_slack, y[:, self._at["theta"]])
-        re, im = magnitude * torch.cos(angle), magnitude * torch.sin(angle)
-        i_re = re @ self._conductance.T - im @ self._susceptance.T
-        i_im = re @ self._susceptance.T + im @ self._conductance.T
-        p, q = re * i_re + im * i_im - self._p, im * i_re - re * i_im - self._q
-        return p[:, self._non_slack], q[:, self._pq]
-
-    def loss(self, y: Tensor) -> Tensor:
-        """Mean over rows of the sum of squared mismatches, p.u.^2."""
-        p, q = self(y)
-        return (p.square().sum(1) + q.square().sum(1)).mean()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -114,21 +73,17 @@ def adapt_pi_ttt(
     Raises:
         GridshiftError: the Jacobian is singular, for instance because buses are cut off.
     """
+    from gridshift.adapt.baselines.power_balance import lower_mismatch
+
     network, layout, base = context.network, surrogate.layout, surrogate.transform
     assert isinstance(base, Affine)
     x = _unlabelled(surrogate, network, config.num_rows)
     z, start = surrogate.predict_whitened(x), surrogate.predict(x)
     back = _mismatch_to_outputs(network, layout, layout.unpack_voltage(x, start), config)
-    balance, z_t, back_t = PowerBalance(network, layout, x), _tensor(z), _tensor(back)
-    start_t = _tensor(start)
-
-    def loss(parameters: Tensor) -> Tensor:
-        # the last column is c, the others are A
-        return balance.loss(start_t + (z_t @ parameters[:, :-1].T + parameters[:, -1]) @ back_t.T)
-
-    none = torch.zeros(back.shape[1], z.shape[1] + 1, dtype=torch.float64)
-    found, losses = _descend(loss, none, config)
-    weight, bias = found[:, :-1].numpy(), found[:, -1].numpy()
+    weight, bias, losses = lower_mismatch(
+        network, layout, x, start=start, z=z, back=back, num_steps=config.num_steps,
+        first_step=config.step,
+    )  # fmt: skip
     unwhitener = np.diag(base.unwhitener) if base.unwhitener.ndim == 1 else base.unwhitener
     corrected = replace(
         base,
@@ -138,37 +93,6 @@ def adapt_pi_ttt(
     )
     voltages = surrogate.with_transform(corrected)
     return BalancedPredictor(voltages=voltages, network=network, layout=layout, losses=losses)
-
-
-def _descend(
-    loss: Callable[[Tensor], Tensor], start: Tensor, config: StepsConfig
-) -> tuple[Tensor, tuple[float, ...]]:
-    """Gradient descent that keeps a step only if it lowers the loss; where it ends, all losses."""
-    here, step = start, config.step
-    value, gradient = _value_and_gradient(loss, here)
-    losses = [value]
-    while len(losses) <= config.num_steps:
-        there = here - step * gradient
-        with torch.no_grad():
-            lower = float(loss(there)) < value
-        if not lower:
-            step /= 2
-            if torch.equal(there, here) or step < 1e-12 * config.step:
-                break
-            continue
-        here, step = there, step * GROWTH
-        value, gradient = _value_and_gradient(loss, here)
-        losses.append(value)
-    return here, tuple(losses)
-
-
-def _value_and_gradient(
-    loss: Callable[[Tensor], Tensor], parameters: Tensor
-) -> tuple[float, Tensor]:
-    leaf = parameters.clone().requires_grad_()
-    value = loss(leaf)
-    (gradient,) = torch.autograd.grad(value, leaf)
-    return value.item(), gradient
 
 
 def _mismatch_to_outputs(
@@ -199,7 +123,3 @@ def _unlabelled(surrogate: Surrogate, network: Network, num_rows: int) -> Real:
     rng = stream(network.name, "unlabelled", outage=outage, seed=config.seed)
     injections = sample_loads(network, rng, num_rows, spread=config.spread)
     return surrogate.layout.pack_inputs(network, injections)
-
-
-def _tensor(array: Real) -> Tensor:
-    return torch.from_numpy(np.ascontiguousarray(array))

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -102,8 +102,8 @@ def solved_rows(
         num_rows = config.num_rows
     if num_rows is None:
         num_rows = default_num_rows(networks[0])
-    share = max(2, num_rows // len(networks))
-    found = [draw_rows(network, config, share, role=role) for network in networks]
+    rows_each = max(2, num_rows // len(networks))
+    found = [draw_rows(network, config, rows_each, role=role) for network in networks]
     return TopologyRows(
         networks=tuple(networks),
         layout=found[0].layout,
@@ -113,30 +113,3 @@ def solved_rows(
         num_solves=sum(data.num_solves for data in found),
         data_s=time.perf_counter() - began,
     )
-
-
-def plain_config(
-    network: Network, config: SurrogateConfig, own: Any, *, multi: bool
-) -> dict[str, Any]:
-    """What a trained model depends on besides the grid, as JSON values, for `cached_arrays`."""
-    return {
-        "own": asdict(own),
-        "training": asdict(config.training),
-        "num_rows": config.num_rows,
-        "num_validation": config.num_validation,
-        "spread": config.spread,
-        "seed": config.seed,
-        "multi": multi,
-        "held_out": sorted(held_out_elements(network)) if multi else [],
-    }
-
-
-def identity(network: Network, layout: Layout, config: SurrogateConfig) -> dict[str, Any]:
-    """The fields by which a `Base` knows its grid."""
-    root = network.root
-    return {
-        "grid": root.name,
-        "grid_digest": root.digest,
-        "layout": layout,
-        "config": config,
-    }

@@ -13,6 +13,7 @@ import numpy as np
 
 from gridshift.adapt.base import Base
 from gridshift.adapt.baselines.fine_tune import GradientConfig, adapt_fine_tune
+from gridshift.adapt.baselines.own_model import grid_fields
 from gridshift.adapt.cache import kept_surrogate
 from gridshift.adapt.context import Context, Predictor
 from gridshift.adapt.datasets import Dataset
@@ -98,18 +99,15 @@ def start_ttf_ensemble(
         def make(checkpoint: Path | None) -> Surrogate:
             return _train_member(root, config, number, solved(), progress, checkpoint)
 
-        plain = {"member": number, **describe_config(config)}
-        return kept_surrogate("ttf-ensemble", root, plain, make)
+        key = {"member": number, **describe_config(config)}
+        return kept_surrogate("ttf-ensemble", root, key, make)
 
     members = tuple(map(member, range(num_members)))
     fresh = validation_rows(root, config)
     off = EnsemblePredictor(members=members).predict(fresh.x) - fresh.y
     records = [member.record for member in members]
     return Ensemble(
-        grid=root.name,
-        grid_digest=root.digest,
-        layout=fresh.layout,
-        config=config,
+        **grid_fields(root, fresh.layout, config),
         members=members,
         record={
             "num_rows": records[0]["num_rows"],

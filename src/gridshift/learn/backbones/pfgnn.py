@@ -15,52 +15,18 @@ of a node or edge, K = hops + 1. Nodes come first, so that those of an edge are 
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from gridshift.errors import GridshiftError
+from gridshift.learn.backbones.configs import PfgnnConfig
 from gridshift.learn.backbones.dropout import Dropout
 from gridshift.learn.backbones.graph import NUM_FEATURES, NodeGraph
 
 BLOCK = 128
 """Rows that are worked on at a time: hidden states of all edges take E * H times as much."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class PfgnnConfig:
-    """Four message passings and three graph convolutions of 129 units, as in the paper."""
-
-    name: ClassVar[str] = "pfgnn"
-    needs_graph: ClassVar[bool] = True
-    hidden: int = 129
-    num_layers: int = 4
-    """Message passings; between two of them there is a graph convolution."""
-    hops: int = 3
-    """How far one graph convolution reaches."""
-    dropout: float = 0.2
-    """After every layer but the last, before its ReLU."""
-
-    def __post_init__(self) -> None:
-        wrong = self.hidden < 1 or self.num_layers < 2 or self.hops < 0
-        if wrong or not 0 <= self.dropout < 1:
-            raise GridshiftError(
-                "a PFGNN needs at least two layers, one unit, no negative number of hops and a "
-                f"dropout in [0, 1), not {self}"
-            )
-
-    def build(self, num_inputs: int, num_outputs: int, graph: NodeGraph) -> "Pfgnn":
-        """A network with random weights (uniform, PyTorch's default for linear maps)."""
-        if (num_inputs, num_outputs) != (graph.num_inputs, graph.num_outputs):
-            raise GridshiftError(
-                f"the graph is of {graph.num_inputs} inputs and {graph.num_outputs} outputs, "
-                f"not of {num_inputs} and {num_outputs}"
-            )
-        return Pfgnn(NodeNetwork(graph.edge_features.shape[1], self), graph)
 
 
 class Pfgnn(nn.Module):

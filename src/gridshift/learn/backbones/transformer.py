@@ -8,44 +8,12 @@ Shape letters: N rows, X inputs, T tokens (patches of the input), K inputs of a 
 A attention heads, C = D / A width of a head, Y outputs.
 """
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from gridshift.errors import GridshiftError
+from gridshift.learn.backbones.configs import TransformerConfig
 from gridshift.learn.backbones.dropout import Dropout
-
-
-@dataclass(frozen=True, kw_only=True)
-class TransformerConfig:
-    """Two encoder layers of width 128 over patches of 12 inputs, as in the paper."""
-
-    name: ClassVar[str] = "transformer"
-    needs_graph: ClassVar[bool] = False
-    patch: int = 12
-    """Neighbouring inputs that make one token; the last patch is filled up with zeros."""
-    width: int = 128
-    num_layers: int = 2
-    num_heads: int = 4
-    feed_forward: int = 256
-    """Hidden units between the two linear maps of a layer."""
-    dropout: float = 0.15
-    """Of attention weights, of feed-forward units, and of what each half of a layer adds."""
-
-    def __post_init__(self) -> None:
-        fewest = min(self.patch, self.width, self.num_layers, self.num_heads, self.feed_forward)
-        if fewest < 1 or self.width % max(self.num_heads, 1) or not 0 <= self.dropout < 1:
-            raise GridshiftError(
-                "a Transformer needs positive sizes, a width that is a multiple of the number of "
-                f"heads and a dropout in [0, 1), not {self}"
-            )
-
-    def build(self, num_inputs: int, num_outputs: int) -> "Transformer":
-        """A network with PyTorch's default random weights."""
-        return Transformer(num_inputs, num_outputs, self)
 
 
 class Transformer(nn.Module):

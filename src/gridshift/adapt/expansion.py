@@ -1,4 +1,4 @@
-"""`Plane`: what a topology's tangent says of y, which is what a surrogate then only corrects."""
+"""`ExpansionPredictor`: what a topology's own equations say of y, which a surrogate corrects."""
 
 from dataclasses import dataclass
 
@@ -9,15 +9,17 @@ from gridshift.errors import GridshiftError
 from gridshift.grid.expansion import Expansion, Order
 from gridshift.grid.layout import Layout
 from gridshift.grid.network import Network
+from gridshift.learn.linear_terms import LinearTerms
 
 SAME = 1e-9
 """Difference, p.u. or rad, up to which an input counts as the network's own value."""
+
 TANGENT_ORDERS: dict[str, Order] = {"tangent": 1, "tangent2": 2}
 """Transforms that subtract a tangent plane, or its curvature as well, before they scale."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Plane:
+class ExpansionPredictor:
     """Predicts y of one topology by its expansion around the nominal point; nothing is learned."""
 
     layout: Layout
@@ -25,7 +27,7 @@ class Plane:
     order: Order
 
     @classmethod
-    def of(cls, network: Network, order: Order = 1) -> "Plane":
+    def of(cls, network: Network, order: Order = 1) -> "ExpansionPredictor":
         """The tangent plane (order 1) of a topology, or with its curvature (order 2).
 
         Raises:
@@ -54,7 +56,27 @@ class Plane:
             "in the loads alone; give a network that has this value, or take method tangent"
         )
 
+    def linear_terms(self) -> LinearTerms:
+        """The same, if it is of the first order.
 
-def plane_of(transform: str, network: Network) -> Plane | None:
+        Raises:
+            GridshiftError: it is of the second.
+        """
+        if self.order != 1:
+            raise GridshiftError(
+                "the curvature of tangent2 and tangent2-icw has no ONNX form; export the method "
+                "tangent or tangent-icw"
+            )
+        tangent = self.expansion.tangent
+        return LinearTerms(
+            matrix=tangent.matrix(),
+            columns=np.arange(len(tangent.x)),
+            centre=tangent.x,
+            offset=tangent.y,
+        )
+
+
+def expansion_of(transform: str, network: Network) -> ExpansionPredictor | None:
     """What a surrogate with this transform leaves to the network; None for the paper's."""
-    return Plane.of(network, TANGENT_ORDERS[transform]) if transform in TANGENT_ORDERS else None
+    order = TANGENT_ORDERS.get(transform)
+    return None if order is None else ExpansionPredictor.of(network, order)

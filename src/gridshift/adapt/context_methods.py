@@ -1,22 +1,25 @@
-"""Gradient-free adaptation from solved cases alone: better moments, and a choice by left-out error.
+"""Gradient-free adaptation from solved cases alone: moments, linear regression, and a choice.
 
-`icw` of the paper compares the context's moments with those of the training rows. The methods here
+`icw` of the paper compares the context's moments with those of the training rows. Its paired forms
 compare them with the moments of the surrogate's own predictions for the same inputs
-(`learn/paired.py`), or shrink them.
+(`learn/paired.py`), or shrink them. Ridge regression is the plainest way to learn a topology.
 """
 
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
-from gridshift.adapt.context import Context, Predictor
-from gridshift.adapt.ridge import adapt_ridge, adapt_ridge_features
+from gridshift.adapt.base import Base
+from gridshift.adapt.context import Context, Predictor, SummedPredictor
 from gridshift.adapt.surrogate import Surrogate, fit_output_transform
-from gridshift.arrays import Real
+from gridshift.arrays import Int, Real
 from gridshift.errors import RankDeficientWarning
+from gridshift.learn.linear_terms import LinearTerms
 from gridshift.learn.paired import correlation_shrinkage, fit_shrunk_zca, paired
+from gridshift.learn.ridge import fit_ridge
 from gridshift.learn.whitening import Affine, fit_residual, fit_zscore
 
 FOLDS = 5
@@ -36,32 +39,66 @@ def adapt_with_context_statistics(surrogate: Surrogate, context: Context) -> Pre
 
 def adapt_icw_paired(surrogate: Surrogate, context: Context) -> Predictor:
     """Mean and covariance, held against those of the predictions for the same inputs."""
-    return _paired(surrogate, context, lambda y, eps: fit_shrunk_zca(y, eps=eps, share=0.0))
+    return _paired(surrogate, context, partial(fit_shrunk_zca, shrinkage=0.0))
 
 
 def adapt_icw_shrunk(surrogate: Surrogate, context: Context) -> Predictor:
-    """As `adapt_icw_paired`, both correlation matrices shrunk by the context's best share."""
-    share = correlation_shrinkage(context.y)
-    return _paired(surrogate, context, lambda y, eps: fit_shrunk_zca(y, eps=eps, share=share))
+    """As `adapt_icw_paired`, both correlation matrices shrunk by what is best for the context."""
+    shrinkage = correlation_shrinkage(context.y)
+    return _paired(surrogate, context, partial(fit_shrunk_zca, shrinkage=shrinkage))
 
 
 def adapt_zscore_paired(surrogate: Surrogate, context: Context) -> Predictor:
     """Mean and variance of each output, held against those of the predictions."""
-    return _paired(surrogate, context, lambda y, eps: fit_zscore(y, eps=eps))
+    return _paired(surrogate, context, fit_zscore)
 
 
 def adapt_residual_paired(surrogate: Surrogate, context: Context) -> Predictor:
     """The predictions, moved by their mean error: the control variate of the mean."""
-    return _paired(surrogate, context, lambda y, eps: fit_residual(y, eps=eps))
+    return _paired(surrogate, context, fit_residual)
 
 
-def _paired(
-    surrogate: Surrogate, context: Context, fit: Callable[[Real, float], Affine]
-) -> Predictor:
+def _paired(surrogate: Surrogate, context: Context, fit: Callable[..., Affine]) -> Predictor:
     base = surrogate.transform
     assert isinstance(base, Affine), "its methods ask for transform zca"
-    predicted, new = fit(surrogate.predict(context.x), base.eps), fit(context.y, base.eps)
+    rows = surrogate.predict(context.x), context.y
+    predicted, new = (fit(y, eps=base.eps) for y in rows)
     return surrogate.with_transform(paired(base, predicted, new))
+
+
+def adapt_ridge(base: Base, context: Context) -> Predictor:
+    """y from x alone; the base isn't used."""
+    varied = varying(context.x)
+    ridge = fit_ridge(context.x[:, varied], context.y)
+    return SummedPredictor(
+        parts=(_terms(varied, *ridge.linear()),), left_out_mae=float(np.abs(ridge.left_out).mean())
+    )
+
+
+def adapt_ridge_features(surrogate: Surrogate, context: Context) -> Predictor:
+    """y from the surrogate's own output z and x; the part in z folds into its last layer."""
+    varied = varying(context.x)
+    z = surrogate.predict_whitened(context.x)
+    ridge = fit_ridge(np.hstack([z, context.x[:, varied]]), context.y)
+    weight, bias = ridge.linear()
+    by_z, by_x = np.split(weight, [z.shape[1]])
+    way_back = Affine(
+        name=surrogate.transform.name, shift=bias, whitener=np.empty(0), unwhitener=by_z.T
+    )
+    terms = _terms(varied, by_x, np.zeros_like(bias))
+    return SummedPredictor(
+        parts=(terms, surrogate.with_transform(way_back)),
+        left_out_mae=float(np.abs(ridge.left_out).mean()),
+    )
+
+
+def _terms(varied: Int, weight: Real, bias: Real) -> LinearTerms:
+    return LinearTerms(matrix=weight.T, columns=varied, centre=np.zeros(len(varied)), offset=bias)
+
+
+def varying(x: Real) -> Int:
+    """Inputs that aren't the same in all rows (N, X)."""
+    return np.flatnonzero(x.max(0) > x.min(0))
 
 
 CANDIDATES: dict[str, Callable[[Surrogate, Context], Predictor]] = {
