@@ -18,7 +18,7 @@ def test_blas_and_torch_have_one_thread_inside_and_what_they_had_after_an_error(
     torch.set_num_threads(2)
     try:
         blas = of_blas()
-        with pytest.raises(ZeroDivisionError), Threads(1):
+        with pytest.raises(ZeroDivisionError), Threads(1):  # noqa: PT012
             assert of_blas() == {1}
             assert torch.get_num_threads() == 1
             raise ZeroDivisionError

@@ -107,7 +107,7 @@ def certify(
     """
     injections = _injections(network, layout, x)
     rows = repair(
-        network, injections, states(layout, y), tol=tol, worst=quantile, threads=threads
+        network, injections, states(layout, y), tol=tol, worst_share=quantile, threads=threads
     )  # fmt: skip
     return Certified(tol=tol, layout=layout, injections=injections, network=network, rows=rows)
 
