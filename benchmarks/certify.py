@@ -114,7 +114,8 @@ def one_outage(network, ways, surrogates, num_rows, tol):
             "data_s": data_s, "fit_s": fit_s, "predict_s": predict_s,
             **{f"{part}_s": seconds for part, seconds in kept.rows.seconds.items()},
             **kept.counts(), "worst_mismatch": kept.worst_mismatch,
-            "given_median": float(np.median(given.worst)), "given_max": float(given.worst.max()),
+            "given_median": float(np.median(given.mismatch)),
+            "given_max": float(given.mismatch.max()),
         }  # fmt: skip
         voltages[name] = kept.voltage
     sample = np.random.default_rng(0).choice(num_rows, SAMPLED_ROWS, replace=False)

@@ -47,7 +47,7 @@ def test_the_mismatch_and_its_bus_are_those_of_the_dense_equations(data):
         d = v * (matrix @ v).conj() - bus_power(data.network, demand(data, row))
         worst = np.maximum(np.where(kind != 3, abs(d.real), 0), np.where(kind == 1, abs(d.imag), 0))
         # the sum over a bus's branches cancels from about 100 p.u. to 0.01: 1e-12 of the mismatch
-        assert found.worst[row] == pytest.approx(worst.max(), rel=1e-10)
+        assert found.mismatch[row] == pytest.approx(worst.max(), rel=1e-10)
         assert found.bus[row] == worst.argmax()
 
 
@@ -66,13 +66,13 @@ def test_the_norm_is_the_one_of_the_papers_appendix_with_the_generation_predicte
 
 def test_exact_rows_are_balanced_and_a_wrong_generation_shows_in_the_norm_alone(data):
     found = certificate(data.network, data.layout, data.x, data.y)
-    assert found.worst.max() <= 1.01e-8  # the solver's tolerance, in other arithmetic
+    assert found.mismatch.max() <= 1.01e-8  # the solver's tolerance, in other arithmetic
     assert found.norm.max() <= 1.5e-8
     y = data.y.copy()
     at_pv = ~np.isin(data.layout.controlled, data.network.slack)
     y[:, np.flatnonzero(at_pv)[0] + data.layout.y_slices["q_gen"].start] += 0.25
     wrong = certificate(data.network, data.layout, data.x, y)
-    assert np.array_equal(wrong.worst, found.worst)
+    assert np.array_equal(wrong.mismatch, found.mismatch)
     assert wrong.norm == pytest.approx(np.full(len(y), 0.25), rel=1e-6)
 
 
@@ -80,7 +80,7 @@ def test_angles_count_modulo_a_full_turn(data):
     y = data.y.copy()
     turns = np.random.default_rng(0).integers(-3, 4, y[:, data.layout.y_slices["theta"]].shape)
     y[:, data.layout.y_slices["theta"]] += 2 * np.pi * turns
-    assert certificate(data.network, data.layout, data.x, y).worst.max() < 1e-7
+    assert certificate(data.network, data.layout, data.x, y).mismatch.max() < 1e-7
 
 
 def test_complex_voltages_are_states_as_well(data):
@@ -89,7 +89,7 @@ def test_complex_voltages_are_states_as_well(data):
     voltage = StateRows.of_voltage(data.network, data.layout.unpack_voltage(data.x, y))
     found = check(data.network, injections, voltage)
     expected = check(data.network, injections, states(data.layout, y))
-    assert found.worst == pytest.approx(expected.worst, rel=1e-10)
+    assert found.mismatch == pytest.approx(expected.mismatch, rel=1e-10)
 
 
 def test_a_state_that_is_not_finite_has_no_bus_and_leaves_its_neighbours_alone(data):
@@ -100,8 +100,8 @@ def test_a_state_that_is_not_finite_has_no_bus_and_leaves_its_neighbours_alone(d
     after = certificate(data.network, data.layout, data.x, y)
     others = np.delete(np.arange(len(y)), [5, 6])
     assert (after.bus[[5, 6]] == -1).all()
-    assert not np.isfinite(after.worst[[5, 6]]).any()
-    assert np.array_equal(after.worst[others], before.worst[others])
+    assert not np.isfinite(after.mismatch[[5, 6]]).any()
+    assert np.array_equal(after.mismatch[others], before.mismatch[others])
     assert np.array_equal(after.norm[others], before.norm[others])
 
 
@@ -142,9 +142,9 @@ def test_generation_returned_is_what_the_voltages_need(data):
     )
 
 
-def test_the_worst_share_is_corrected_even_within_the_tolerance(data):
+def test_the_correct_share_is_corrected_even_within_the_tolerance(data):
     y = noisy(data, 1e-5)
-    given = certificate(data.network, data.layout, data.x, y).worst
+    given = certificate(data.network, data.layout, data.x, y).mismatch
     found = certify(data.network, data.layout, data.x, y, tol=1.0, correct_share=0.1)
     corrected = found.rows.origin != Origin.PREDICTED
     assert corrected.sum() == np.ceil(0.1 * len(y))
@@ -189,7 +189,7 @@ def test_a_balanced_low_voltage_root_is_not_returned():
     angle = -np.arcsin(x * p / low)
     root = np.array([[1.0, low * np.exp(1j * angle)]])
     state = StateRows.of_voltage(network, root)
-    assert check(network, nominal_loads(network), state).worst[0] < 1e-12
+    assert check(network, nominal_loads(network), state).mismatch[0] < 1e-12
     found = repair(network, nominal_loads(network), state, tol=1e-9)
     assert found.origin[0] == Origin.SOLVED
     assert abs(found.voltage[0, 1]) == pytest.approx(high, abs=1e-8)

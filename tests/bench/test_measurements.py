@@ -75,11 +75,11 @@ def test_phases_move_nothing_and_count_what_the_plan_holds():
     before = engine.solve(topology, rows.load_p, rows.load_q).voltage
     phases = {p.name: p for p in chord_phases(engine, topology, rows.load_p, rows.load_q)}
     assert np.array_equal(engine.solve(topology, rows.load_p, rows.load_q).voltage, before)
-    assert phases["substitute"].fma == engine.plan.num_factors
+    assert phases["substitute"].fma == engine.symbolic.num_factors
     # an entry of the admittance matrix that isn't in a slack row costs one complex product
     rows_of_slack = np.diff(network.admittance.indptr)[network.slack].sum()
     entries = network.admittance.nnz - rows_of_slack
-    assert phases["mismatch"].fma == 4 * entries + 2 * engine.plan.num_unknowns
+    assert phases["mismatch"].fma == 4 * entries + 2 * engine.symbolic.num_unknowns
     assert all(phase.ns > 0 for phase in phases.values())
 
 

@@ -12,6 +12,7 @@ from gridshift.errors import GridshiftError, NotConvergedError, ScenarioError
 from gridshift.grid.engine import Engine
 from gridshift.grid.equations import branch_loading, branch_powers
 from gridshift.grid.network import BusKind
+from gridshift.grid.pivoting import pivoting_newton
 from gridshift.grid.powerflow import RowStatus, nominal, solve
 from gridshift.grid.prepared import prepare, prepare_all
 from gridshift.grid.readers import read_grid
@@ -290,7 +291,7 @@ def test_a_bus_on_its_own_without_load_is_cut_off_not_solved():
     assert nominal(network.without(["line:1"])).counts() == {"solved": 0, "islanded": 1}
 
 
-def test_a_topology_whose_pivots_vanish_goes_to_the_pivoting_factorisation():
+def test_a_topology_whose_pivots_vanish_goes_to_the_pivoting_factorisation(monkeypatch):
     # Bus 1 balances an inductive line by a capacitor: its diagonal block is singular at the
     # start, though the whole Jacobian is not.
     series = branch_two_port(0.0, 0.1)
@@ -303,11 +304,22 @@ def test_a_topology_whose_pivots_vanish_goes_to_the_pivoting_factorisation():
         ],
         [(1, 0.01 + 0.0j), (2, 0.01 + 0.0j)],
     )
+    reached = []
+
+    def watched(*arguments, **settings):
+        reached.append(pivoting_newton(*arguments, **settings))
+        return reached[-1]
+
+    monkeypatch.setattr("gridshift.grid.prepared.pivoting_newton", watched)
     solution = nominal(network)
+    assert not Engine(network).intact.solved()
+    assert not Engine(network).intact.trusted
+    assert len(reached) == 1
+    assert solution.solved[0]
+    assert np.abs(reached[0].voltage[0].view(complex) - solution.voltage[0]).max() < TOL
     v, converged = dense_newton(network, network.v_start, network.load_power)
-    assert converged == bool(solution.solved[0])
-    if converged:
-        assert np.abs(solution.voltage[0] - v).max() < 1e-7
+    assert converged
+    assert np.abs(solution.voltage[0] - v).max() < 1e-7
 
 
 def test_demands_of_the_wrong_shape_are_refused(case30):

@@ -6,7 +6,7 @@ import pytest
 from gridshift.grid.engine import Engine
 from gridshift.grid.equations import jacobian, specified_mismatch
 from gridshift.grid.kernels import lanes as compiled_lanes
-from gridshift.grid.kernels import newton, steps
+from gridshift.grid.kernels import steps
 from gridshift.grid.kernels.lanes import Lanes
 from tests.reference import lanes as plain_lanes
 from tests.reference.grids import random_network
@@ -41,32 +41,34 @@ def test_every_lane_function_has_a_plain_twin():
     assert kernel_side <= set(vars(plain_lanes))
 
 
-def test_mismatch_equals_its_plain_source_and_the_bus_equations(case):
+def test_the_power_balance_equals_its_plain_source_and_the_bus_equations(case):
     network, engine, work, voltage = case
-    arguments = (engine.newton_lanes, engine.newton_lanes, engine.plan.program, engine.plan.num_pv,
-                 work.admittance, work.voltage, work.power)  # fmt: skip
-    steps.mismatch(*arguments, work.residual, work.worst)
-    residual, worst = np.zeros_like(work.residual), np.zeros_like(work.worst)
-    plain(steps.mismatch)(*arguments, residual, worst)
-    np.testing.assert_allclose(work.residual, residual, atol=ROUNDING)
-    np.testing.assert_allclose(work.worst, worst, atol=ROUNDING)
-    for k in range(engine.newton_lanes.width):
+    lanes = engine.newton_lanes
+    arguments = (lanes, lanes, engine.symbolic, work.admittance)
+    steps.power_balance(*arguments, work)
+    other = work._replace(
+        residual=np.zeros_like(work.residual), mismatch=np.zeros_like(work.mismatch)
+    )
+    plain(steps.power_balance)(*arguments, other)
+    np.testing.assert_allclose(work.residual, other.residual, atol=ROUNDING)
+    np.testing.assert_allclose(work.mismatch, other.mismatch, atol=ROUNDING)
+    for k in range(lanes.width):
         expected = off_balance(network, voltage[:, k], network.load_power)
-        assert abs(work.worst[k] - expected) < ROUNDING
+        assert abs(work.mismatch[k] - expected) < ROUNDING
 
 
 def test_factors_solve_the_jacobian_of_every_lane(case):
     network, engine, work, voltage = case
-    program, lanes = engine.plan.program, engine.newton_lanes
-    newton.look(lanes, program, engine.plan.num_pv, work)
-    steps.jacobian(lanes, program, work.admittance, work.voltage, work.factors)
+    symbolic, lanes = engine.symbolic, engine.newton_lanes
+    steps.power_balance(lanes, lanes, symbolic, work.admittance, work)
+    steps.jacobian(lanes, symbolic, work.admittance, work.voltage, work.factors)
     filled = np.zeros_like(work.factors)
-    plain(steps.jacobian)(lanes, program, work.admittance, work.voltage, filled)
+    plain(steps.jacobian)(lanes, symbolic, work.admittance, work.voltage, filled)
     np.testing.assert_allclose(work.factors, filled, atol=ROUNDING)
-    steps.factorise(lanes, program, work.factors, work.growth)
-    plain(steps.factorise)(lanes, program, filled, np.zeros_like(work.growth))
+    steps.factorise(lanes, symbolic, work.factors, work.growth)
+    plain(steps.factorise)(lanes, symbolic, filled, np.zeros_like(work.growth))
     np.testing.assert_allclose(work.factors, filled, atol=1e-10)
-    steps.substitute(lanes, program, work.lower, work.diagonal, work.upper, work.residual)
+    steps.substitute(lanes, symbolic, work.lower, work.diagonal, work.upper, work.residual)
     step = work.residual.reshape(-1, lanes.width)
     moving = np.concatenate([network.pv, network.pq])
     for k in range(lanes.width):
@@ -78,10 +80,10 @@ def test_factors_solve_the_jacobian_of_every_lane(case):
         )
         expected = dict(zip(moving, full, strict=False))
         relative = dict(zip(network.pq, full[len(moving) :] / np.abs(v[network.pq]), strict=True))
-        for node, bus in enumerate(program.node_bus):
-            first = program.node_first[node]
+        for node, bus in enumerate(symbolic.node_bus):
+            first = symbolic.node_first[node]
             assert abs(step[first, k] - expected[bus]) < 1e-10
-            if program.node_size[node] == 2:
+            if symbolic.node_size[node] == 2:
                 assert abs(step[first + 1, k] - relative[bus]) < 1e-10
 
 
@@ -92,10 +94,11 @@ def test_turning_keeps_frozen_lanes_bit_for_bit_and_equals_its_plain_source(case
     step = np.random.default_rng(1).uniform(-0.05, 0.05, work.residual.shape)
     active = np.ones(lanes.width)
     active[2] = 0.0
+    moved = work._replace(residual=step, active=active)
     fast, slow = work.voltage.copy(), work.voltage.copy()
-    arguments = (lanes, lanes, engine.plan.program, step, active, engine.set_point, far)
-    steps.turn(*arguments, fast)
-    plain(steps.turn)(*arguments, slow)
+    arguments = (lanes, lanes, engine.symbolic, engine.set_point, far)
+    steps.apply_step(*arguments, moved._replace(voltage=fast))
+    plain(steps.apply_step)(*arguments, moved._replace(voltage=slow))
     np.testing.assert_allclose(fast, slow, atol=1e-14)
     before, after = work.voltage.reshape(-1, lanes.width), fast.reshape(-1, lanes.width)
     assert np.array_equal(before[:, 2], after[:, 2])
@@ -104,15 +107,14 @@ def test_turning_keeps_frozen_lanes_bit_for_bit_and_equals_its_plain_source(case
 
 def test_a_maximum_over_lanes_never_hides_a_nan():
     lanes = Lanes(8)
-    program = random_network(np.random.default_rng(0), 6, extra=2)
-    engine = Engine(program)
+    engine = Engine(random_network(np.random.default_rng(0), 6, extra=2))
     work = engine.newton_work()
     work.voltage[:] = 1.0
     work.admittance[:] = engine.intact.point.admittance[:, None]
     for bus in range(6):
         work.power[:] = 0.0
         work.power[bus * 16] = np.nan
-        newton.look(lanes, engine.plan.program, engine.plan.num_pv, work)
-        specified = bus in engine.plan.program.node_bus
-        assert np.isnan(work.worst[0]) == specified
-        assert np.isfinite(work.worst[1:]).all()
+        steps.power_balance(lanes, lanes, engine.symbolic, work.admittance, work)
+        specified = bus in engine.symbolic.node_bus
+        assert np.isnan(work.mismatch[0]) == specified
+        assert np.isfinite(work.mismatch[1:]).all()

@@ -134,7 +134,7 @@ def test_with_a_tolerance_every_method_keeps_it_by_correction(surrogate, context
     assert lines["plain"].corrected == 1.0
     assert lines["plain"].mae < 1e-6 < rough.mae
     held = certificate(context.network, surrogate.layout, context.x, surrogate.predict(context.x))
-    assert held.worst.min() > 1e-6
+    assert held.mismatch.min() > 1e-6
 
 
 def test_totals_are_set_up_plus_rows_and_equal_at_the_break_even(surrogate, context, oracle):

@@ -107,7 +107,7 @@ def certify(
     """
     injections = _injections(network, layout, x)
     rows = repair(
-        network, injections, states(layout, y), tol=tol, worst=correct_share, threads=threads
+        network, injections, states(layout, y), tol=tol, correct_share=correct_share, threads=threads
     )  # fmt: skip
     return Certified(tol=tol, layout=layout, injections=injections, network=network, rows=rows)
 

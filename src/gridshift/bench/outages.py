@@ -149,14 +149,14 @@ def n_minus_one(
             runs[mode] = analysis.run
             voltage, done = analysis.run()
             solved[mode] = int(done.sum())
-            both = done & (ours.worst <= tol)
+            both = done & (ours.mismatch <= tol)
             off = ours.voltage.view(np.complex128)[both] - voltage[both]
             apart = max(apart, float(np.abs(off).max(initial=0.0)))
         times = in_turns(runs, rounds=rounds)
     ms = {name: timing.cpu_s / len(branches) * 1e3 for name, timing in times.items()}
     return NMinusOne(
         grid=network.name, num_outages=len(branches), sampled=len(branches) < len(every),
-        ms_per_outage=ms.pop("gridshift"), num_solved=int((ours.worst <= tol).sum()),
+        ms_per_outage=ms.pop("gridshift"), num_solved=int((ours.mismatch <= tol).sum()),
         peers=ms, peers_solved=solved, max_dv=apart, published_ms=PUBLISHED_MS.get(network.name),
     )  # fmt: skip
 

@@ -51,7 +51,7 @@ class GridshiftNewton(Peer):
                 start=topology.point.voltage[None], tol=tol, renewals=MAX_STEPS,
                 max_steps=MAX_STEPS,
             )  # fmt: skip
-            return Solved(found.voltage.view(np.complex128), found.worst <= tol, found.steps)
+            return Solved(found.voltage.view(np.complex128), found.mismatch <= tol, found.steps)
 
         return run
 

@@ -11,10 +11,11 @@ from gridshift.arrays import Real
 from gridshift.bench.clock import fastest
 from gridshift.bench.peer import MAX_STEPS
 from gridshift.grid.engine import ACCELERATE_FROM, Engine, Rows, Topology
-from gridshift.grid.kernels.chord import first_residual, gather, remember, scatter
+from gridshift.grid.kernels.chord import accelerate, begin_at_nominal
 from gridshift.grid.kernels.flows import retained
 from gridshift.grid.kernels.lanes import load, store, width
-from gridshift.grid.kernels.steps import compiled, mismatch, substitute, turn
+from gridshift.grid.kernels.rows import scatter
+from gridshift.grid.kernels.steps import apply_step, compiled, power_balance, substitute
 from gridshift.grid.scenarios import Injections
 
 # pyright: basic, reportCallIssue=false, reportArgumentType=false
@@ -40,33 +41,30 @@ class Phase:
 def chord_phases(engine: Engine, topology: Topology, load_p: Real, load_q: Real) -> list[Phase]:
     """Cost of each kernel of a chord step, and of what surrounds the steps, for the first block."""
     work, lanes, solving = engine.chord_work(), engine.lanes, engine.solving
-    w, plan, point = lanes.width, engine.plan, topology.point
-    p = plan.program
+    w, symbolic, point = lanes.width, engine.symbolic, topology.point
     rows = min(w, len(load_p))
     out = np.empty((rows, 2 * engine.num_buses))
-    collect(lanes, solving, p, point, engine.load_bus, engine.scheduled, load_p, load_q, work, 1)
+    batch = engine.batch(topology, load_p, load_q)
+    collect(lanes, solving, batch, work, 1)
     start = work.residual.copy()
-    work.active[:] = 0.0  # turn does all its work and moves nothing
+    work.active[:] = 0.0  # steps are applied with all the work and move nothing
     runs: dict[str, Callable[[int], Any]] = {
         "copy": partial(copies, solving, start, work.residual),
-        "gather": partial(
-            collect, lanes, solving, p, point, engine.load_bus, engine.scheduled, load_p, load_q,
-            work,
-        ),
+        "gather": partial(collect, lanes, solving, batch, work),
         "substitute": partial(
-            substitutions, solving, p, point.lower, point.diagonal, point.upper, start,
+            substitutions, solving, symbolic, point.lower, point.diagonal, point.upper, start,
             work.residual,
         ),
-        "accelerate": partial(accelerations, lanes, solving, p, work),
-        "turn": partial(turns, lanes, solving, p, engine.set_point, work),
-        "mismatch": partial(mismatches, lanes, solving, p, plan.num_pv, point.admittance, work),
-        "scatter": partial(scatters, lanes, p, topology.point.voltage, work, out, rows),
+        "accelerate": partial(accelerations, solving, symbolic, work),
+        "turn": partial(turns, lanes, solving, symbolic, engine.set_point, work),
+        "mismatch": partial(mismatches, lanes, solving, symbolic, point.admittance, work),
+        "scatter": partial(scatters, lanes, symbolic, point.voltage, work, out, rows),
     }  # fmt: skip
     times = {}
     for name, run in runs.items():
         if name == "accelerate":
             copies(solving, start, work.residual, 1)
-            work.plain[:], work.taken[:] = work.residual, work.residual
+            work.chord_step[:], work.taken_step[:] = work.residual, work.residual
         times[name] = _per_call(run)
     times["substitute"] -= times.pop("copy")
     fma = _multiply_adds(engine)
@@ -109,7 +107,7 @@ def share_of_phases(
     whole = fastest(solve_all, repeats=9)
     without_newton = fastest(chord_alone, repeats=9)
     seconds = {phase.name: phase.ns * w * 1e-9 * calls[phase.name] for phase in phases}
-    left = int((~(chord.worst <= tol)).sum())
+    left = int((~(chord.mismatch <= tol)).sum())
     seconds["newton"] = whole - without_newton if left else 0.0
     seconds["other"] = whole - sum(seconds.values())
     return {name: max(0.0, part / whole) for name, part in seconds.items()}, left
@@ -129,9 +127,9 @@ def _per_call(run: Callable[[int], Any], at_least: float = 0.004) -> float:
 def _multiply_adds(engine: Engine) -> dict[str, float]:
     """Multiply-adds per row, from the plan; what the kernels do, not what could be saved.
 
-    `turn` works in both precisions: it is counted in those of double, two single ones for one.
+    Applying a step ('turn') works in both precisions: counted in doubles, two singles for one.
     """
-    plan = engine.plan
+    plan = engine.symbolic
     unknowns, num_pv = plan.num_unknowns, plan.num_pv
     num_pq = (unknowns - num_pv) // 2
     return {
@@ -143,7 +141,7 @@ def _multiply_adds(engine: Engine) -> dict[str, float]:
 
 
 def _bytes(engine: Engine) -> dict[str, float]:
-    plan, w = engine.plan, engine.lanes.width
+    plan, w = engine.symbolic, engine.lanes.width
     single = engine.solving.dtype.itemsize
     state, unknowns = 16 * engine.num_buses, single * plan.num_unknowns
     return {
@@ -165,44 +163,40 @@ def copies(solving, source, target, times):
 
 
 @compiled
-def collect(lanes, solving, p, point, load_bus, scheduled, load_p, load_q, work, times):
+def collect(lanes, solving, batch, work, times):
     for _ in range(times):
-        gather(lanes, load_bus, scheduled, point.voltage, load_p, load_q, 0, work)
-        first_residual(lanes, solving, p, point.power, work)
+        begin_at_nominal(lanes, solving, batch, 0, work)
 
 
 @compiled
-def substitutions(solving, p, lower, diagonal, upper, start, x, times):
+def substitutions(solving, symbolic, lower, diagonal, upper, start, x, times):
     w = width(solving)
     for _ in range(times):
         for q in range(len(start) // w):
             store(x, q * w, load(solving, start, q * w))
-        substitute(solving, p, lower, diagonal, upper, x)
+        substitute(solving, symbolic, lower, diagonal, upper, x)
 
 
 @compiled
-def accelerations(lanes, solving, p, work, times):
+def accelerations(solving, symbolic, work, times):
     for _ in range(times):
-        remember(lanes, solving, p, False, work)
+        accelerate(solving, symbolic, False, work)
 
 
 @compiled
-def turns(lanes, solving, p, set_point, work, times):
+def turns(lanes, solving, symbolic, set_point, work, times):
     for _ in range(times):
-        turn(lanes, solving, p, work.residual, work.active, set_point, False, work.voltage)
+        apply_step(lanes, solving, symbolic, set_point, False, work)
 
 
 @compiled
-def mismatches(lanes, solving, p, num_pv, admittance, work, times):
+def mismatches(lanes, solving, symbolic, admittance, work, times):
     for _ in range(times):
-        mismatch(
-            lanes, solving, p, num_pv, admittance, work.voltage, work.power, work.residual,
-            work.worst,
-        )  # fmt: skip
+        power_balance(lanes, solving, symbolic, admittance, work)
 
 
 @compiled
-def scatters(lanes, p, nominal, work, out, rows, times):
+def scatters(lanes, symbolic, nominal, work, out, rows, times):
     for _ in range(times):
-        retained(lanes, p, nominal, work.voltage, work.worst)
+        retained(lanes, symbolic, nominal, work.voltage, work.mismatch)
         scatter(lanes, work.voltage, out, 0, rows)

@@ -114,12 +114,12 @@ def _threads() -> dict[str, Any]:
 def _compile_cache() -> dict[str, Any]:
     """Where compiled kernels are kept, so that only the first run waits for the compiler."""
     from gridshift.grid.kernels import CACHED
-    from gridshift.grid.kernels.steps import mismatch
+    from gridshift.grid.kernels.steps import power_balance
 
     if not CACHED:
         detail = "no folder can be written, so kernels compile each time; set NUMBA_CACHE_DIR"
         return _check("compile cache", detail, "note")
-    folder = Path(mismatch.stats.cache_path or "")
+    folder = Path(power_balance.stats.cache_path or "")
     kept = len(list(folder.rglob("*.nbi")))
     return _check("compile cache", f"{folder}, {kept or 'no'} kernels compiled so far")
 

@@ -22,6 +22,7 @@ from gridshift.grid.powerflow import RowStatus, islanded, solve
 from gridshift.grid.prepared import Prepared, prepare
 from gridshift.grid.scenarios import Injections, demands
 from gridshift.grid.topology import RETAINED
+from gridshift.grid.workspace import Stopping
 
 BLOCK = 1024
 """Rows that are corrected at a time, so that copies of them stay in the cache."""
@@ -61,7 +62,7 @@ class StateRows(NamedTuple):
 class Balance:
     """Power balance of R states as they were given, p.u.; NaN where a state is not finite."""
 
-    worst: Real
+    mismatch: Real
     """(R,) largest active or reactive mismatch over the buses that specify it, as in the solver."""
     bus: Int
     """(R,) where it is; -1 where there is no number."""
@@ -117,10 +118,9 @@ class Repaired:
 class _Rows(NamedTuple):
     """What the kernel writes of R rows."""
 
-    given: Real
     bus: Int
     norm: Real
-    worst: Real
+    mismatch: Real
     steps: Int
     retained: Real
     """Smallest squared magnitude at PQ buses, as a share of the nominal point's."""
@@ -141,7 +141,7 @@ def check(
     nowhere = np.empty((0, 2 * network.num_buses))
     rows = _Given(prepare(network), state, load_p, load_q, threads)
     out = rows.chord_from(slice(None), 0.0, 0, nowhere)
-    return Balance(worst=out.given, bus=out.bus, norm=out.norm)
+    return Balance(mismatch=out.mismatch, bus=out.bus, norm=out.norm)
 
 
 def repair(
@@ -150,7 +150,7 @@ def repair(
     state: StateRows,
     *,
     tol: float = 1e-6,
-    worst: float = 0.0,
+    correct_share: float = 0.0,
     threads: int = 1,
 ) -> Repaired:
     """Bring every state within `tol`, or mark it.
@@ -160,8 +160,8 @@ def repair(
         injections: demands, R rows.
         state: where each row starts.
         tol: largest mismatch of a returned row, as a multiple of `Network.tolerance_base`.
-        worst: share of the rows, those furthest from balance, that are corrected to 1e-8 even if
-            they are within `tol`.
+        correct_share: share of the rows, those furthest from balance, that are corrected to 1e-8 even
+            if they are within `tol`.
         threads: worker threads; results don't depend on it.
 
     Raises:
@@ -170,15 +170,15 @@ def repair(
             to 1, or another number of states than of loads.
     """
     require_reachable(network, tol)
-    if not 0 <= worst <= 1:
-        raise GridshiftError(f"share of rows {worst}; give a number from 0 to 1")
+    if not 0 <= correct_share <= 1:
+        raise GridshiftError(f"share of rows {correct_share}; give a number from 0 to 1")
     unit = network.tolerance_base
     load_p, load_q = _fitting(network, injections, state)
     rows, began = len(load_p), time.perf_counter()
     prepared = prepare(network)
     if len(prepared.cut_off):
         cut = islanded(prepared, rows)
-        none = Balance(worst=cut.mismatch, bus=np.full(rows, -1), norm=cut.mismatch)
+        none = Balance(mismatch=cut.mismatch, bus=np.full(rows, -1), norm=cut.mismatch)
         return Repaired(
             voltage=cut.voltage, origin=np.full(rows, int(Origin.MARKED)), status=cut.status,
             mismatch=cut.mismatch, given=none, seconds=_seconds(), reason=cut.reason,
@@ -186,18 +186,20 @@ def repair(
     parts = np.empty((rows, 2 * network.num_buses))
     given_rows = _Given(prepared, state, load_p, load_q, threads)
     seen = given_rows.chord_from(slice(None), 0.0, 0, parts)
-    given = Balance(worst=seen.given, bus=seen.bus, norm=seen.norm)
-    off = _to_correct(seen.given, tol * unit, worst)
+    given = Balance(mismatch=seen.mismatch, bus=seen.bus, norm=seen.norm)
+    off = _to_correct(seen.mismatch, tol * unit, correct_share)
     # a low-voltage root is balanced as well; without a nominal point nobody can tell
     off |= ~(seen.retained >= RETAINED**2) if prepared.solved else True
     checked = time.perf_counter()
 
-    mismatch, target = seen.given.copy(), min(tol, EXACT) if worst else tol
+    mismatch, target = seen.mismatch.copy(), min(tol, EXACT) if correct_share else tol
     origin, status = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
     if prepared.topology.solved(target) and prepared.topology.trusted:
         for start in range(0, rows, BLOCK):
             block = slice(start, min(start + BLOCK, rows))
-            good = given_rows.repair(block, off[block], target * unit, parts, mismatch, not worst)
+            good = given_rows.repair(
+                block, off[block], target * unit, parts, mismatch, not correct_share
+            )
             origin[block][good] = Origin.REPAIRED
             off[block][good] = False
     left, voltage = np.flatnonzero(off), parts.view(np.complex128)
@@ -227,25 +229,22 @@ class _Given(NamedTuple):
     def chord_from(self, which: slice | Int, tol: float, max_steps: int, voltage: Real) -> _Rows:
         """Balance of the rows and, with steps, where chord steps lead; fills `voltage`, if it has
         rows."""
-        engine, point = self.prepared.engine, self.prepared.topology.point
+        engine = self.prepared.engine
         load_p, load_q = self.load_p[which], self.load_q[which]
         state = self.state._replace(values=np.ascontiguousarray(self.state.values[which], float))
         assert state.values.shape[1] <= 2 * engine.num_buses
         rows = len(load_p)
         out = _Rows(
-            np.empty(rows),
-            np.empty(rows, np.int64),
-            np.empty(rows),
-            np.full(rows, np.inf),
-            np.zeros(rows, np.int64),
-            np.empty(rows),
-            voltage,
+            bus=np.empty(rows, np.int64),
+            norm=np.empty(rows),
+            mismatch=np.empty(rows),
+            steps=np.zeros(rows, np.int64),
+            retained=np.empty(rows),
+            voltage=voltage,
         )
-        kernel = partial(
-            chord_from, engine.lanes, engine.solving, engine.plan.program, engine.plan.num_pv,
-            point, engine.load_bus, engine.scheduled, engine.set_point, state,
-            load_p, load_q, tol, max_steps, ACCELERATE_FROM,
-        )  # fmt: skip
+        batch = engine.batch(self.prepared.topology, load_p, load_q)
+        stopping = Stopping(tol, max_steps, ACCELERATE_FROM)
+        kernel = partial(chord_from, engine.lanes, engine.solving, batch, state, stopping)
         engine.run_blocks(kernel, out, rows, self.threads)
         return out
 
@@ -262,14 +261,14 @@ class _Given(NamedTuple):
             return off
         if in_place and 4 * number >= len(off):
             out = self.chord_from(block, tol, CHORD_STEPS, voltage[block])
-            good = off & (out.worst <= tol) & (out.retained >= RETAINED**2)
-            mismatch[block][good] = out.worst[good]
+            good = off & (out.mismatch <= tol) & (out.retained >= RETAINED**2)
+            mismatch[block][good] = out.mismatch[good]
             return good
         which = block.start + np.flatnonzero(off)
         moved = np.empty((number, voltage.shape[1]))
         out = self.chord_from(which, tol, CHORD_STEPS, moved)
-        right = (out.worst <= tol) & (out.retained >= RETAINED**2)
-        voltage[which[right]], mismatch[which[right]] = moved[right], out.worst[right]
+        right = (out.mismatch <= tol) & (out.retained >= RETAINED**2)
+        voltage[which[right]], mismatch[which[right]] = moved[right], out.mismatch[right]
         good = np.zeros_like(off)
         good[off] = right
         return good

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 
-def share_blocks(
+def run_blocks(
     kernel: Callable, out: Any, blocks: int, threads: int, spare: list, new: Callable
 ) -> None:
     """Run a kernel over all blocks, which threads share: the caller and `threads - 1` others.

@@ -1,4 +1,4 @@
-"""The engine: plans, workspaces, strategy and threads around the kernels, on plain arrays.
+"""The engine: workspaces, strategy and threads around the kernels, on plain arrays.
 
 Rows are solved by chord steps from the topology's nominal point; rows that contract too slowly go
 to full Newton, and what fails there or may have ended in a low-voltage root is followed from the
@@ -14,13 +14,13 @@ from typing import Any, Literal
 import numpy as np
 
 from gridshift.arrays import Bool, Int, Real
-from gridshift.grid.blocks import share_blocks
+from gridshift.grid.blocks import run_blocks
 from gridshift.grid.following import Origin, follow
 from gridshift.grid.kernels.chord import chord
 from gridshift.grid.network import Network
 from gridshift.grid.newton import PLAIN_STEPS, Removed, retained
 from gridshift.grid.topology import RETAINED, Topologies, Topology
-from gridshift.grid.workspace import Branches, ChordWork, Rows, interleaved
+from gridshift.grid.workspace import Batch, Branches, ChordWork, Rows, Stopping, interleaved
 
 Device = Literal["cpu", "gpu"]
 
@@ -70,7 +70,7 @@ class Engine(Topologies):
         loading: bool = False,
         device: Device = "cpu",
     ) -> Rows:
-        """Solve R rows of one topology; `Rows.worst` and `Rows.operating` tell which are solved.
+        """Solve R rows of one topology; `Rows.mismatch` and `Rows.operating` tell which are solved.
 
         `tol` is a multiple of the tolerance base. On a GPU the chord steps run there and the rows
         that are left over here; branch powers and loading are then left to the caller. Rows of a
@@ -81,13 +81,13 @@ class Engine(Topologies):
             topology, load_p, load_q, tol=tol, threads=threads, powers=powers, loading=loading,
             device=device,
         )  # fmt: skip
-        good = (out.worst <= limit) & (out.retained >= RETAINED**2)
+        good = (out.mismatch <= limit) & (out.retained >= RETAINED**2)
         if good.all() or (topology.solved() and not topology.trusted):
             return out
         left = np.flatnonzero(~good)
         left = left[np.isfinite(load_p[left] + load_q[left]).all(axis=1)]
         # rows that behave alike share a block, so that a hopeless one keeps few waiting
-        left = left[np.argsort(out.worst[left], kind="stable")]
+        left = left[np.argsort(out.mismatch[left], kind="stable")]
         for first in range(0, len(left), CHUNK):
             chunk = left[first : first + CHUNK]
             power = self.injected(load_p[chunk], load_q[chunk])
@@ -104,18 +104,16 @@ class Engine(Topologies):
         out = Rows.empty(rows, self.num_buses, self.num_branches, powers=powers, loading=loading)
         if not (topology.solved(tol) and topology.trusted):
             return out
-        shared = (self.plan.program, self.plan.num_pv, topology.point)
-        injected = (self.load_bus, self.scheduled, self.set_point)
+        batch = self.batch(topology, load_p, load_q)
+        stopping = Stopping(limit, CHORD_STEPS, ACCELERATE_FROM)
         if device == "gpu":
             from gridshift.grid.kernels.gpu import chord_on_gpu
 
-            chord_on_gpu(*shared[:2], self.plan.num_unknowns, topology.point, *injected, load_p,
-                         load_q, limit, CHORD_STEPS, ACCELERATE_FROM, out)  # fmt: skip
+            chord_on_gpu(batch, stopping, out)
             out.retained[:] = retained(out.voltage, topology.point.voltage, self.pq)
             return out
         branches = self._branches(topology.removed) if powers or loading else self._no_branches
-        kernel = partial(chord, self.lanes, self.solving, *shared, *injected, branches, load_p,
-                         load_q, limit, CHORD_STEPS, ACCELERATE_FROM)  # fmt: skip
+        kernel = partial(chord, self.lanes, self.solving, batch, branches, stopping)
         self.run_blocks(kernel, out, rows, threads)
         return out
 
@@ -124,7 +122,7 @@ class Engine(Topologies):
         max_steps: int, threads: int, out: Rows,
     ) -> None:  # fmt: skip
         """Rows that chord steps don't settle, with `tol` in per unit: Newton, then following."""
-        near = (out.worst[rows] > tol) & (out.worst[rows] < NEAR * self.unit)
+        near = (out.mismatch[rows] > tol) & (out.mismatch[rows] < NEAR * self.unit)
         most = min(max_steps, PLAIN_STEPS)
         done = np.zeros(len(rows), bool)
         if near.any():
@@ -133,7 +131,7 @@ class Engine(Topologies):
                 tol=tol, renewals=most, max_steps=most, brisk=True, finish=True, threads=threads,
             )  # fmt: skip
             kept = retained(found.voltage, topology.point.voltage, self.pq) >= RETAINED**2
-            good = (found.worst <= tol) & (found.orientation == topology.orientation) & kept
+            good = (found.mismatch <= tol) & (found.orientation == topology.orientation) & kept
             done[near] = good
             _write(out, rows[near], found, good)
         left = rows[~done]
@@ -149,8 +147,8 @@ class Engine(Topologies):
         lost = ~found.reached
         out.steps[left[lost]] += found.steps[lost]
         out.growth[left[lost]] = found.growth[lost]
-        has_root = (out.worst[left] <= tol) | (found.worst <= tol)
-        out.worst[left[lost]] = np.fmin(out.worst[left[lost]], found.worst[lost])
+        has_root = (out.mismatch[left] <= tol) | (found.mismatch <= tol)
+        out.mismatch[left[lost]] = np.fmin(out.mismatch[left[lost]], found.mismatch[lost])
         out.operating[left[lost & has_root]] = False
 
     def _origin(self, topology: Topology) -> Origin | None:
@@ -168,14 +166,19 @@ class Engine(Topologies):
 
     def run_blocks(self, kernel: Callable, out: tuple | Real, rows: int, threads: int) -> None:
         """Run a kernel `(work, out, first_block, last_block)` over all rows in blocks of lanes."""
-        share_blocks(kernel, out, -(-rows // self.lanes.width), threads, self._chord_spare,
+        run_blocks(kernel, out, -(-rows // self.lanes.width), threads, self._chord_spare,
                      self.chord_work)  # fmt: skip
+
+    def batch(self, topology: Topology, load_p: Real, load_q: Real) -> Batch:
+        """Rows of demands (R, L) on a topology, as the kernels take them."""
+        known = self.symbolic, topology.point, self.load_bus, self.scheduled, self.set_point
+        return Batch(*known, load_p, load_q)
 
     def chord_work(self) -> ChordWork:
         """A workspace for one block of chord lanes."""
         widest = max(self.num_loads, 4 * self.num_branches, 2 * self.num_buses)
         width, single = self.lanes.width, self.solving.dtype
-        return ChordWork.new(width, single, self.plan, self.num_buses, widest)
+        return ChordWork.new(width, single, self.symbolic, self.num_buses, widest)
 
     def _branches(self, removed: Removed) -> Branches:
         y = interleaved(self.branch_y).reshape(-1, 8)
@@ -186,7 +189,7 @@ class Engine(Topologies):
 def _write(out: Rows, rows: Int, found: Any, which: Bool) -> None:
     """Take the chosen states as results of their rows."""
     out.voltage[rows[which]] = found.voltage[which]
-    out.worst[rows[which]] = found.worst[which]
+    out.mismatch[rows[which]] = found.mismatch[which]
     out.growth[rows[which]] = found.growth[which]
     out.steps[rows[which]] += found.steps[which]
 

@@ -67,11 +67,8 @@ class Expansion:
         load_p = np.ascontiguousarray(load_p, np.float64)
         load_q = np.ascontiguousarray(load_q, np.float64)
         out = np.empty((len(load_p), len(self.tangent.y)))
-        kernel = partial(
-            expand, engine.lanes, engine.solving, engine.plan.program, engine.plan.num_pv,
-            self.prepared.topology.point, engine.load_bus, engine.scheduled, self._rows,
-            load_p, load_q, order,
-        )  # fmt: skip
+        batch = engine.batch(self.prepared.topology, load_p, load_q)
+        kernel = partial(expand, engine.lanes, engine.solving, batch, self._rows, order)
         engine.run_blocks(kernel, out, len(load_p), threads)
         return out
 
@@ -79,11 +76,11 @@ class Expansion:
     def _rows(self) -> Outputs:
         tangent, network = self.tangent, self.tangent.network
         engine = self.prepared.engine
-        program = engine.plan.program
-        # unknowns of the program in the order of the tangent, magnitudes relative to themselves
+        symbolic = engine.symbolic
+        # unknowns of the kernels in the order of the tangent, magnitudes relative to themselves
         pq, layout = network.pq, tangent.layout
         first = np.zeros(network.num_buses, np.int64)
-        first[program.node_bus] = program.node_first[:-1]
+        first[symbolic.node_bus] = symbolic.node_first[:-1]
         place = np.concatenate([first[network.non_slack], first[pq] + 1])
         size = np.concatenate([np.ones(len(network.non_slack)), np.abs(tangent.voltage[pq])])
         by_state = sp.csr_array(tangent.by_state @ sp.diags_array(size))

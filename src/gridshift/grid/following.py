@@ -18,9 +18,9 @@ from gridshift.arrays import Bool, Int, Real
 NEWTON_STEPS = 16
 """Newton steps at most of one step along the way: near the nose each only halves the distance."""
 STRETCH, TURN = 0.25, 1.0
-"""Largest change of a voltage in one step: of its magnitude as a share, of its angle in rad."""
+"""Largest change of a voltage in one step: of its magnitude as a fraction, of its angle in rad."""
 SMALLEST = 1 / 32
-"""Smallest step, as a share of the way; a shorter one is taken for the end of the curve."""
+"""Smallest step, as a fraction of the way; a shorter one is taken for the end of the curve."""
 
 
 class Origin(NamedTuple):
@@ -40,7 +40,7 @@ class Corrected(Protocol):
     @property
     def voltage(self) -> Real: ...
     @property
-    def worst(self) -> Real: ...
+    def mismatch(self) -> Real: ...
     @property
     def steps(self) -> Int: ...
     @property
@@ -60,7 +60,7 @@ class Followed(NamedTuple):
     """(n, 2 B) the last state on the operating branch."""
     reached: Bool
     """(n,) whether that is at the powers asked for."""
-    worst: Real
+    mismatch: Real
     """(n,) mismatch of the last attempt at the powers asked for, on whichever branch it ended."""
     growth: Real
     """(n,) largest multiplier of the last factorisation of that attempt."""
@@ -76,28 +76,28 @@ def follow(correct: Correct, origin: Origin, target: Real, *, tol: float) -> Fol
     """
     n = len(target)
     voltage = np.tile(origin.voltage, (n, 1))
-    share, step = np.zeros(n), np.ones(n)
+    fraction, step = np.zeros(n), np.ones(n)
     eager = np.zeros(n, bool)
-    worst, growth, steps = np.full(n, np.inf), np.zeros(n), np.zeros(n, np.int64)
+    mismatch, growth, steps = np.full(n, np.inf), np.zeros(n), np.zeros(n, np.int64)
     going = np.arange(n)
     while len(going):
-        aim = np.minimum(share[going] + step[going], 1.0)
+        aim = np.minimum(fraction[going] + step[going], 1.0)
         whole = aim == 1.0
         power = origin.power + aim[:, None] * (target[going] - origin.power)
         power[whole] = target[going[whole]]
         found = correct(power, voltage[going])
-        good = (found.worst <= tol) & (found.orientation == origin.orientation)
+        good = (found.mismatch <= tol) & (found.orientation == origin.orientation)
         good &= _near(voltage[going], found.voltage)
         steps[going] += found.steps
-        worst[going[whole]] = found.worst[whole]
+        mismatch[going[whole]] = found.mismatch[whole]
         growth[going[whole]] = found.growth[whole]
         ahead, back = going[good], going[~good]
-        voltage[ahead], share[ahead] = found.voltage[good], aim[good]
+        voltage[ahead], fraction[ahead] = found.voltage[good], aim[good]
         step[ahead] *= np.where(eager[ahead], 2.0, 1.0)
         eager[ahead], eager[back] = True, False
         step[back] *= 0.5
-        going = going[(share[going] < 1) & (step[going] >= SMALLEST)]
-    return Followed(voltage, share == 1, worst, growth, steps)
+        going = going[(fraction[going] < 1) & (step[going] >= SMALLEST)]
+    return Followed(voltage, fraction == 1, mismatch, growth, steps)
 
 
 def _near(before: Real, after: Real) -> Bool:

@@ -6,14 +6,14 @@ from functools import partial
 import numpy as np
 
 from gridshift.arrays import Int, Real
-from gridshift.grid.blocks import share_blocks
+from gridshift.grid.blocks import run_blocks
 from gridshift.grid.equations import no_load_start
 from gridshift.grid.following import NEWTON_STEPS, Correct, Origin
 from gridshift.grid.kernels.lanes import Lanes
 from gridshift.grid.kernels.newton import newton_states
 from gridshift.grid.network import Network, bus_admittance
-from gridshift.grid.program import compile_plan
-from gridshift.grid.workspace import NewtonWork, States, interleaved
+from gridshift.grid.symbolic import analyse
+from gridshift.grid.workspace import NewtonBatch, NewtonRule, NewtonWork, States, interleaved
 
 NEWTON_LANES = 8
 PLAIN_STEPS = 12
@@ -29,7 +29,7 @@ class Newton:
     """What depends on the grid alone, and Newton's method on it in lanes."""
 
     def __init__(self, root: Network):
-        self.plan = compile_plan(root)
+        self.symbolic = analyse(root)
         self.num_buses, self.num_branches = root.num_buses, root.num_branches
         self.newton_lanes = Lanes(NEWTON_LANES)
         self.pq, self.kind, self.shunt = root.pq, root.bus_kind, root.bus_shunt
@@ -69,15 +69,14 @@ class Newton:
             keep: write factors and admittances as well.
         """
         count = max(len(removed), len(power), len(start))
-        out = States.empty(count, self.num_buses, self.plan, keep=keep)
+        out = States.empty(count, self.num_buses, self.symbolic, keep=keep)
         ptr = np.concatenate([[0], np.cumsum([len(r) for r in removed])]).astype(np.int64)
         branch = np.array([b for r in removed for b in r], np.int64)
-        kernel = partial(
-            newton_states, self.newton_lanes, self.plan.program, self.plan.num_pv, ptr, branch,
-            power, start, self.set_point, renewals, brisk, tol, max_steps, finish or keep, keep,
-        )  # fmt: skip
+        batch = NewtonBatch(self.symbolic, self.set_point, ptr, branch, power, start)
+        rule = NewtonRule(tol, max_steps, renewals, brisk, finish or keep, keep)
+        kernel = partial(newton_states, self.newton_lanes, batch, rule)
         blocks = -(-count // NEWTON_LANES)
-        share_blocks(kernel, out, blocks, threads, self._spare, self.newton_work)
+        run_blocks(kernel, out, blocks, threads, self._spare, self.newton_work)
         return out
 
     def no_load(self, removed: Removed) -> Origin | None:
@@ -91,7 +90,7 @@ class Newton:
         found = self.states([removed], start=start[None], power=nothing[None],
                             tol=1e-8 * self.unit)  # fmt: skip
         sound = found.growth[0] <= UNTRUSTED_GROWTH and found.orientation[0] != 0
-        if not (found.worst[0] <= 1e-8 * self.unit and sound):
+        if not (found.mismatch[0] <= 1e-8 * self.unit and sound):
             return None
         return Origin(nothing, found.voltage[0], float(found.orientation[0]))
 
@@ -109,11 +108,11 @@ class Newton:
 
     def newton_work(self) -> NewtonWork:
         """A workspace for one block of Newton lanes."""
-        return NewtonWork.new(NEWTON_LANES, self.plan, self.num_buses)
+        return NewtonWork.new(NEWTON_LANES, self.symbolic, self.num_buses)
 
 
 def retained(voltage: Real, reference: Real, buses: Int) -> Real:
-    """(...) smallest squared magnitude of voltages (..., 2 B), as a share of that of (2 B,)."""
+    """(...) smallest squared magnitude of voltages (..., 2 B), as a fraction of that of (2 B,)."""
     parts, known = voltage.reshape(*voltage.shape[:-1], -1, 2), reference.reshape(-1, 2)
     squares = (parts[..., buses, :] ** 2).sum(-1) / (known[buses] ** 2).sum(-1)
     return squares.min(-1, initial=np.inf)

@@ -15,7 +15,7 @@ class Pivoted(NamedTuple):
 
     voltage: Real
     """(n, 2 B) real and imaginary parts."""
-    worst: Real
+    mismatch: Real
     steps: Int
     growth: Real
     """0: with row exchanges no multiplier exceeds 1."""
@@ -31,9 +31,9 @@ def pivoting_newton(
         _solve_one(network, p.view(np.complex128), v.view(np.complex128), tol, max_steps)
         for p, v in zip(power, start, strict=True)
     ]
-    voltage, worst, steps, orientation = zip(*found, strict=True)
+    voltage, mismatch, steps, orientation = zip(*found, strict=True)
     return Pivoted(
-        np.array(voltage).view(np.float64), np.array(worst), np.array(steps, np.int64),
+        np.array(voltage).view(np.float64), np.array(mismatch), np.array(steps, np.int64),
         np.zeros(len(found)), np.array(orientation),
     )  # fmt: skip
 
@@ -45,19 +45,19 @@ def _solve_one(
     for step in range(max_steps + 1):
         off = v * (network.admittance @ v).conj() - power
         change = np.concatenate([off[moving].real, off[pq].imag])
-        worst = float(np.abs(change).max(initial=0.0))
+        mismatch = float(np.abs(change).max(initial=0.0))
         try:
-            factors = splu(jacobian(network, v)) if np.isfinite(worst) else None
+            factors = splu(jacobian(network, v)) if np.isfinite(mismatch) else None
         except RuntimeError:
             factors = None
-        if worst <= tol or factors is None or step == max_steps:
+        if mismatch <= tol or factors is None or step == max_steps:
             break
         change = factors.solve(change)
         angle, magnitude = np.angle(v), np.abs(v)
         angle[moving] -= change[: len(moving)]
         magnitude[pq] -= change[len(moving) :]
         v = magnitude * np.exp(1j * angle)
-    return v, worst, step, 0.0 if factors is None else _orientation(factors)
+    return v, mismatch, step, 0.0 if factors is None else _orientation(factors)
 
 
 def _orientation(factors: SuperLU) -> float:

@@ -130,9 +130,9 @@ def solve(
     solution = BatchSolution(
         network=network,
         voltage=rows.voltage.view(np.complex128),
-        status=_statuses(rows.worst, rows.operating, rows.growth, tol * network.tolerance_base),
+        status=_statuses(rows.mismatch, rows.operating, rows.growth, tol * network.tolerance_base),
         iterations=rows.steps,
-        mismatch=rows.worst,
+        mismatch=rows.mismatch,
         powers=rows.powers.reshape(len(load_p), network.num_branches, 4) if powers else None,
         loading=rows.loading if loading else None,
     )
@@ -191,10 +191,10 @@ def islanded(prepared: Prepared, num_rows: int) -> BatchSolution:
     )
 
 
-def _statuses(worst: Real, operating: Bool, growth: Real, limit: float) -> Int:
-    status = np.zeros(len(worst), np.int64)
+def _statuses(mismatch: Real, operating: Bool, growth: Real, limit: float) -> Int:
+    status = np.zeros(len(mismatch), np.int64)
     assert RowStatus.SOLVED == 0
-    solved = worst <= limit
+    solved = mismatch <= limit
     if not (solved & operating).all():  # for most batches that is all; names of an enum cost µs
         status[~operating] = RowStatus.IMPLAUSIBLE
         status[~solved] = RowStatus.NO_CONVERGENCE
@@ -235,9 +235,9 @@ def _finish(
         limit = tol * solution.network.tolerance_base
         found = _follow_with_pivoting(prepared, injections.rows(left), limit, max_iterations)
         voltage[left[found.reached]] = found.voltage.view(np.complex128)[found.reached]
-        solution.mismatch[left] = found.worst
+        solution.mismatch[left] = found.mismatch
         solution.iterations[left] += found.steps
-        status[left] = _statuses(found.worst, found.reached, found.growth, limit)
+        status[left] = _statuses(found.mismatch, found.reached, found.growth, limit)
     if solution.powers is not None:
         solution.powers[without_flows] = branch_powers(solution.network, voltage[without_flows])
     if solution.loading is not None:

@@ -87,7 +87,7 @@ def _with_pivoting(network: Network, engine: Engine, failed: Topology) -> Topolo
     found = pivoting_newton(
         network, engine.nominal_power[None], engine.start[None], tol=limit, max_steps=20
     )
-    if not found.worst[0] <= limit:
+    if not found.mismatch[0] <= limit:
         return failed
     topology = engine.prepare([network.removed_branches], start=found.voltage[0])[0]
     if network.root is network:

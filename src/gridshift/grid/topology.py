@@ -44,7 +44,7 @@ class Topology:
     cut_off: Int
     """Buses without a path to a slack bus, ascending; with any, the nominal point is not solved."""
     point: NominalPoint
-    worst: float
+    mismatch: float
     """Largest mismatch, as a multiple of the tolerance base."""
     steps: int
     growth: float
@@ -54,7 +54,7 @@ class Topology:
 
     def solved(self, tol: float = 1e-8) -> bool:
         """Whether the nominal point is the operating root, balanced to `tol`."""
-        return self.operating and self.worst <= tol
+        return self.operating and self.mismatch <= tol
 
     @property
     def trusted(self) -> bool:
@@ -149,7 +149,7 @@ class Topologies(Newton):
         )  # fmt: skip
         kept = min(max_steps, KEPT_STEPS)
         out = solve(removed, renewals=RENEWALS, max_steps=kept)
-        failed = np.flatnonzero(~(out.worst <= tol))
+        failed = np.flatnonzero(~(out.mismatch <= tol))
         if len(failed):
             most = min(max_steps, PLAIN_STEPS)
             again = solve([removed[t] for t in failed.tolist()], renewals=most, max_steps=most)
@@ -163,10 +163,10 @@ class Topologies(Newton):
         """(T,) topologies whose root is near the intact grid's and on the same side of the nose."""
         known = self._known
         if known is None:
-            return np.zeros(len(out.worst), bool)
+            return np.zeros(len(out.mismatch), bool)
         same = (out.orientation == known.orientation) | ~(out.growth <= UNTRUSTED_GROWTH)
         near = retained(out.voltage, known.point.voltage, self.pq) >= RETAINED**2
-        return (out.worst <= tol) & same & near
+        return (out.mismatch <= tol) & same & near
 
     def _follow_topology(
         self, removed: Removed, out: States, t: int, tol: float, max_steps: int
@@ -180,8 +180,8 @@ class Topologies(Newton):
         if origin is None or not out.growth[t] <= UNTRUSTED_GROWTH:
             known = self._known
             kept = retained(out.voltage[t], known.point.voltage, self.pq) if known else 1.0
-            return bool(out.worst[t] <= tol and kept >= UNFOLLOWED**2)
-        if out.worst[t] <= tol and out.orientation[t] == origin.orientation:
+            return bool(out.mismatch[t] <= tol and kept >= UNFOLLOWED**2)
+        if out.mismatch[t] <= tol and out.orientation[t] == origin.orientation:
             kept = retained(out.voltage[t], origin.voltage, self.pq)
             if kept >= RETAINED**2:
                 return True
@@ -200,8 +200,8 @@ class Topologies(Newton):
     def _topology(
         self, removed: Removed, cut_off: Int, out: States, t: int, operating: bool
     ) -> Topology:
-        a = self.plan.num_lower
-        b = a + self.plan.num_diagonal
+        a = self.symbolic.num_lower
+        b = a + self.symbolic.num_diagonal
         factors = out.factors[t].astype(self.solving.dtype)
         point = NominalPoint(
             out.admittance[t], out.voltage[t], out.power[t], factors[:a], factors[a:b], factors[b:]
@@ -210,7 +210,7 @@ class Topologies(Newton):
             removed=removed,
             cut_off=cut_off,
             point=point,
-            worst=float(out.worst[t]) / self.unit,
+            mismatch=float(out.mismatch[t]) / self.unit,
             steps=int(out.steps[t]),
             growth=float(out.growth[t]),
             orientation=float(out.orientation[t]),

@@ -3,36 +3,104 @@
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gridshift.arrays import Bool, Int, Real
-from gridshift.grid.program import Plan
+from gridshift.grid.symbolic import Symbolic
 
 
 class NominalPoint(NamedTuple):
-    """A topology's nominal point as the chord kernel reads it."""
+    """A topology's nominal point, p.u., and the factors of its Jacobian."""
 
     admittance: Real
+    """(2 entries,) real and imaginary parts, in the order of `Symbolic`."""
     voltage: Real
+    """(2 B,)"""
     power: Real
+    """(2 B,) computed injections at the nodes, 0 elsewhere."""
     lower: np.ndarray
     diagonal: np.ndarray
     upper: np.ndarray
+
+
+class Batch(NamedTuple):
+    """R rows of loads on one topology: what solving, repairing and expanding them share."""
+
+    symbolic: Symbolic
+    point: NominalPoint
+    load_bus: NDArray[np.int32]
+    """(L,)"""
+    scheduled: Real
+    """(2 B,) power injected by everything but the loads, p.u."""
+    set_point: Real
+    """(B,) voltage magnitude at PV and slack buses, 1 elsewhere."""
+    load_p: Real
+    """(R, L) p.u."""
+    load_q: Real
+    """(R, L) p.u."""
+
+
+class Stopping(NamedTuple):
+    """When chord steps end, and how they are taken."""
+
+    tolerance: float
+    """Largest mismatch, p.u."""
+    max_steps: int
+    accelerate_from: int
+    """Step from which Anderson's acceleration is on."""
+
+
+class NewtonBatch(NamedTuple):
+    """T states, each with powers, a start and a topology, or one for all."""
+
+    symbolic: Symbolic
+    set_point: Real
+    """(B,) voltage magnitude at PV and slack buses, 1 elsewhere."""
+    removed_ptr: Int
+    """Where the branches that each topology lacks begin in `removed`, and where the last end."""
+    removed: Int
+    power: Real
+    """(T, 2 B) or (1, 2 B), p.u."""
+    start: Real
+    """(T, 2 B) or (1, 2 B)"""
+
+
+class NewtonRule(NamedTuple):
+    """When Newton's steps end, and what is written of the states that they reach."""
+
+    tolerance: float
+    """Largest mismatch, p.u."""
+    max_steps: int
+    renewals: int
+    """Steps that make new factors."""
+    brisk: bool
+    """End a state where a step no longer halves its mismatch."""
+    finish: bool
+    """Factors at the voltage reached, for its orientation."""
+    keep: bool
+    """Write factors and admittances."""
 
 
 class Branches(NamedTuple):
     """Branches of one topology as the flow kernels read them."""
 
     bus: Int
+    """(2 E,) from and to bus, alternating."""
     admittance: Real
+    """(8 E,) real and imaginary parts of the two-ports, 0 where out of service."""
     inverse_square: Real
+    """(2 E,) one over the squared rating of each end, p.u.; 0 where there is none."""
     by_power: np.ndarray
+    """(1,) whether ratings limit apparent power rather than current."""
 
 
 class States(NamedTuple):
     """What Newton's method made of T states, each of a topology, powers and a start of its own."""
 
     voltage: Real
-    worst: Real
+    """(T, 2 B)"""
+    mismatch: Real
+    """(T,) largest active or reactive one, p.u."""
     steps: Int
     growth: Real
     """Largest multiplier of the last factorisation."""
@@ -43,17 +111,17 @@ class States(NamedTuple):
     power: Real
 
     @classmethod
-    def empty(cls, count: int, num_buses: int, plan: Plan, *, keep: bool) -> "States":
+    def empty(cls, count: int, num_buses: int, symbolic: Symbolic, *, keep: bool) -> "States":
         """Room for `count` states, for their factors and admittances only with `keep`."""
         kept = count if keep else 0
         return cls(
             voltage=np.empty((count, 2 * num_buses)),
-            worst=np.full(count, np.inf),
+            mismatch=np.full(count, np.inf),
             steps=np.zeros(count, np.int64),
             growth=np.zeros(count),
             orientation=np.zeros(count),
-            factors=np.empty((kept, plan.num_factors)),
-            admittance=np.empty((kept, 2 * plan.num_entries)),
+            factors=np.empty((kept, symbolic.num_factors)),
+            admittance=np.empty((kept, 2 * symbolic.num_entries)),
             power=np.empty((kept, 2 * num_buses)),
         )
 
@@ -68,7 +136,7 @@ class Rows(NamedTuple):
     """Results of R rows: voltages as (R, 2 B) real and imaginary parts, and how they came about."""
 
     voltage: Real
-    worst: Real
+    mismatch: Real
     steps: Int
     retained: Real
     """Smallest squared voltage magnitude over PQ buses as a share of the nominal point's."""
@@ -88,7 +156,7 @@ class Rows(NamedTuple):
         """Room for `rows` rows, none of them solved."""
         return cls(
             voltage=np.empty((rows, 2 * num_buses)),
-            worst=np.full(rows, np.inf),
+            mismatch=np.full(rows, np.inf),
             steps=np.zeros(rows, np.int64),
             retained=np.zeros(rows),
             growth=np.zeros(rows),
@@ -104,26 +172,28 @@ class ChordWork(NamedTuple):
     voltage: Real
     power: Real
     residual: np.ndarray
-    plain: np.ndarray
-    taken: np.ndarray
-    worst: Real
+    chord_step: np.ndarray
+    """The last chord step, before acceleration."""
+    taken_step: np.ndarray
+    """The last step taken, after it."""
+    mismatch: Real
     active: Real
     steps: Int
     tile: Real
 
     @classmethod
     def new(
-        cls, width: int, single: np.dtype, plan: Plan, num_buses: int, widest: int
+        cls, width: int, single: np.dtype, symbolic: Symbolic, num_buses: int, widest: int
     ) -> "ChordWork":
         """A workspace; `single` is the type of the correction, `widest` the longest row written."""
-        state, unknowns = 2 * num_buses * width, plan.num_unknowns * width
+        state, unknowns = 2 * num_buses * width, symbolic.num_unknowns * width
         return cls(
             voltage=_aligned(state),
             power=_aligned(state),
             residual=_aligned(unknowns, single),
-            plain=_aligned(unknowns, single),
-            taken=_aligned(unknowns, single),
-            worst=_aligned(width),
+            chord_step=_aligned(unknowns, single),
+            taken_step=_aligned(unknowns, single),
+            mismatch=_aligned(width),
             active=_aligned(width),
             steps=np.zeros(width, np.int64),
             tile=_aligned(widest * width),
@@ -141,29 +211,29 @@ class NewtonWork(NamedTuple):
     lower: Real
     diagonal: Real
     upper: Real
-    worst: Real
-    before: Real
+    mismatch: Real
+    previous_mismatch: Real
     active: Real
     growth: Real
     steps: Int
 
     @classmethod
-    def new(cls, width: int, plan: Plan, num_buses: int) -> "NewtonWork":
+    def new(cls, width: int, symbolic: Symbolic, num_buses: int) -> "NewtonWork":
         """A workspace of `width` lanes."""
-        state, unknowns = 2 * num_buses * width, plan.num_unknowns * width
-        factors = _aligned((plan.num_factors, width))
-        a, b = plan.num_lower, plan.num_lower + plan.num_diagonal
+        state, unknowns = 2 * num_buses * width, symbolic.num_unknowns * width
+        factors = _aligned((symbolic.num_factors, width))
+        a, b = symbolic.num_lower, symbolic.num_lower + symbolic.num_diagonal
         return cls(
             voltage=_aligned(state),
             power=_aligned(state),
             residual=_aligned(unknowns),
-            admittance=_aligned((2 * plan.num_entries, width)),
+            admittance=_aligned((2 * symbolic.num_entries, width)),
             factors=factors,
             lower=factors[:a],
             diagonal=factors[a:b],
             upper=factors[b:],
-            worst=_aligned(width),
-            before=_aligned(width),
+            mismatch=_aligned(width),
+            previous_mismatch=_aligned(width),
             active=_aligned(width),
             growth=_aligned(width),
             steps=np.zeros(width, np.int64),

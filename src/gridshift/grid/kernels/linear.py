@@ -6,7 +6,7 @@ series of the solution up to its third-order terms.
 """
 # pyright: basic, reportCallIssue=false, reportArgumentType=false, reportAttributeAccessIssue=false
 
-from gridshift.grid.kernels.chord import first_residual, gather, scatter
+from gridshift.grid.kernels.chord import begin_at_nominal
 from gridshift.grid.kernels.lanes import (
     convert,
     element,
@@ -17,57 +17,61 @@ from gridshift.grid.kernels.lanes import (
     store,
     width,
 )
-from gridshift.grid.kernels.steps import compiled, mismatch, substitute
+from gridshift.grid.kernels.rows import scatter
+from gridshift.grid.kernels.steps import (
+    active_power,
+    compiled,
+    current,
+    power_balance,
+    reactive_power,
+    substitute,
+)
 
 
 @compiled
 def expand(
-    lanes, solving, p, num_pv, point, load_bus, scheduled, outputs, load_p, load_q, order,
-    work, out, first_block, last_block,
+    lanes, solving, batch, outputs, order, work, out, first_block, last_block,
 ):  # fmt: skip
     """out (R, Y) := outputs of the rows of some blocks, to first or second order in their loads."""
     w = width(lanes)
-    rows = len(load_p)
+    symbolic, point = batch.symbolic, batch.point
+    rows = len(batch.load_p)
     for block in range(first_block, last_block):
         start = block * w
-        gather(lanes, load_bus, scheduled, point.voltage, load_p, load_q, start, work)
-        first_residual(lanes, solving, p, point.power, work)
-        substitute(solving, p, point.lower, point.diagonal, point.upper, work.residual)
+        begin_at_nominal(lanes, solving, batch, start, work)
+        substitute(solving, symbolic, point.lower, point.diagonal, point.upper, work.residual)
         if order == 2:
-            for q in range(element(p.node_first, len(p.node_bus))):
-                store(work.plain, q * w, load(solving, work.residual, q * w))
-            displace(lanes, solving, p, work.residual, work.voltage)
-            mismatch(
-                lanes, solving, p, num_pv, point.admittance, work.voltage, work.power,
-                work.residual, work.worst,
-            )  # fmt: skip
-            substitute(solving, p, point.lower, point.diagonal, point.upper, work.residual)
+            for q in range(element(symbolic.node_first, len(symbolic.node_bus))):
+                store(work.chord_step, q * w, load(solving, work.residual, q * w))
+            displace(lanes, solving, symbolic, work.residual, work.voltage)
+            power_balance(lanes, solving, symbolic, point.admittance, work)
+            substitute(solving, symbolic, point.lower, point.diagonal, point.upper, work.residual)
             generated(lanes, outputs, work.voltage, work.tile)
         observe(lanes, solving, outputs, order, work)
         scatter(lanes, work.tile, out, start, min(w, rows - start))
 
 
 @compiled
-def displace(lanes, solving, p, step, voltage):
+def displace(lanes, solving, symbolic, step, voltage):
     """Move every voltage along its angle and its relative magnitude, in double precision.
 
-    The iteration's own `turn` is cheaper and leaves what it gets wrong to the next step; here there
-    is none. Series of cosine and sine up to the seventh order: 4e-8 off at 0.5 rad.
+    The iteration's own `apply_step` is cheaper and leaves what it gets wrong to the next step; here
+    there is none. Series of cosine and sine up to the seventh order: 4e-8 off at 0.5 rad.
     """
     w = width(lanes)
     one = fill(lanes, 1.0)
     c2, c4, c6 = fill(lanes, -1.0 / 2.0), fill(lanes, 1.0 / 24.0), fill(lanes, -1.0 / 720.0)
     s3, s5, s7 = fill(lanes, -1.0 / 6.0), fill(lanes, 1.0 / 120.0), fill(lanes, -1.0 / 5040.0)
-    for i in range(len(p.node_bus)):
-        at = element(p.node_first, i) * w
+    for i in range(len(symbolic.node_bus)):
+        at = element(symbolic.node_first, i) * w
         angle = convert(lanes, load(solving, step, at))
         square = angle * angle
         cosine = muladd(square, muladd(square, muladd(square, c6, c4), c2), one)
         sine = angle * muladd(square, muladd(square, muladd(square, s7, s5), s3), one)
-        if element(p.node_size, i) == 2:
+        if element(symbolic.node_size, i) == 2:
             stretch = one + convert(lanes, load(solving, step, at + w))
             cosine, sine = cosine * stretch, sine * stretch
-        bus = element(p.node_bus, i) * (2 * w)
+        bus = element(symbolic.node_bus, i) * (2 * w)
         re, im = load(lanes, voltage, bus), load(lanes, voltage, bus + w)
         store(voltage, bus, mulsub(im, sine, re * cosine))
         store(voltage, bus + w, muladd(re, sine, im * cosine))
@@ -75,23 +79,17 @@ def displace(lanes, solving, p, step, voltage):
 
 @compiled
 def generated(lanes, outputs, voltage, tile):
-    """First rows of tile := computed active or reactive power at the buses of `generation`."""
+    """First rows of tile := computed active or reactive power at `outputs.power_at`."""
     w = width(lanes)
     for o in range(len(outputs.power_at)):
         at = (element(outputs.power_at, o) >> 1) * (2 * w)
-        re, im = fill(lanes, 0.0), fill(lanes, 0.0)
-        for e in range(element(outputs.row_ptr, o), element(outputs.row_ptr, o + 1)):
-            bus = element(outputs.row_bus, e) * (2 * w)
-            g = fill(lanes, element(outputs.admittance, 2 * e))
-            b = fill(lanes, element(outputs.admittance, 2 * e + 1))
-            v_re, v_im = load(lanes, voltage, bus), load(lanes, voltage, bus + w)
-            re = mulsub(b, v_im, muladd(g, v_re, re))
-            im = muladd(b, v_re, muladd(g, v_im, im))
+        first, last = element(outputs.row_ptr, o), element(outputs.row_ptr, o + 1)
+        re, im = current(lanes, first, last, outputs.row_bus, outputs.admittance, voltage)
         v_re, v_im = load(lanes, voltage, at), load(lanes, voltage, at + w)
         if element(outputs.power_at, o) & 1:
-            store(tile, o * w, mulsub(v_re, im, v_im * re))
+            store(tile, o * w, reactive_power(v_re, v_im, re, im))
         else:
-            store(tile, o * w, muladd(v_re, re, v_im * im))
+            store(tile, o * w, active_power(v_re, v_im, re, im))
 
 
 @compiled
@@ -111,6 +109,6 @@ def observe(lanes, solving, outputs, order, work):
             at = element(outputs.unknown, e) * w
             step = convert(lanes, load(solving, work.residual, at))
             if order == 2 and o >= powers:
-                step = step + convert(lanes, load(solving, work.plain, at))
+                step = step + convert(lanes, load(solving, work.chord_step, at))
             total = muladd(fill(lanes, element(outputs.value, e)), step, total)
         store(work.tile, o * w, total)

@@ -1,46 +1,51 @@
-"""Newton's method in lanes that each carry their own topology, loads and factors."""
+"""Newton's method in lanes that each carry their own topology, loads and factors.
+
+All lanes share the sparsity pattern: a branch that a topology lacks is a zero in it, so that one
+elimination order, and one sequence of instructions, serves all lanes.
+"""
 # pyright: basic, reportCallIssue=false, reportArgumentType=false, reportAttributeAccessIssue=false
 
-from gridshift.grid.kernels.chord import columns_to_lanes, freeze, scatter
+from gridshift.grid.kernels.chord import freeze
 from gridshift.grid.kernels.lanes import fill, store, width
+from gridshift.grid.kernels.rows import columns_to_lanes, scatter
 from gridshift.grid.kernels.steps import (
+    apply_step,
     compiled,
     factorise,
     jacobian,
-    mismatch,
+    power_balance,
     substitute,
-    turn,
 )
 
 
 @compiled
-def newton(lanes, p, num_pv, set_point, renewals, brisk, tol, max_steps, work):
+def newton(lanes, symbolic, set_point, rule, work):
     """Iterate all lanes of the workspace, whose admittance, power and voltage are filled.
 
     Solves J s = f for the step s of angles and relative magnitudes and moves every voltage by it,
     until each lane's mismatch f is below the tolerance. Factors are made anew in the first
     `renewals` steps and kept after that. With `brisk` a lane ends where its mismatch no longer
-    halves. Leaves voltage, worst and steps; returns whether factors were made.
+    halves. Leaves voltage, mismatch and steps; returns whether factors were made.
     """
     w = width(lanes)
     for k in range(w):
         work.active[k] = 1.0
         work.steps[k] = 0
     factored = False
-    look(lanes, p, num_pv, work)
-    for step in range(max_steps + 1):
-        left = freeze(w, tol, step, work)
-        if brisk and left:
+    power_balance(lanes, lanes, symbolic, work.admittance, work)
+    for step in range(rule.max_steps + 1):
+        left = freeze(w, rule.tolerance, step, work)
+        if rule.brisk and left:
             left = falling(w, step, work)
-        if not left or step == max_steps:
+        if not left or step == rule.max_steps:
             break
-        if step < renewals:
-            jacobian(lanes, p, work.admittance, work.voltage, work.factors)
-            factorise(lanes, p, work.factors, work.growth)
+        if step < rule.renewals:
+            jacobian(lanes, symbolic, work.admittance, work.voltage, work.factors)
+            factorise(lanes, symbolic, work.factors, work.growth)
             factored = True
-        substitute(lanes, p, work.lower, work.diagonal, work.upper, work.residual)
-        turn(lanes, lanes, p, work.residual, work.active, set_point, True, work.voltage)
-        look(lanes, p, num_pv, work)
+        substitute(lanes, symbolic, work.lower, work.diagonal, work.upper, work.residual)
+        apply_step(lanes, lanes, symbolic, set_point, True, work)
+        power_balance(lanes, lanes, symbolic, work.admittance, work)
     return factored
 
 
@@ -52,30 +57,15 @@ def falling(w, step, work):
     """
     left = False
     for k in range(w):
-        if step > 2 and not work.worst[k] < 0.5 * work.before[k]:
+        if step > 2 and not work.mismatch[k] < 0.5 * work.previous_mismatch[k]:
             work.active[k] = 0.0
-        work.before[k] = work.worst[k]
+        work.previous_mismatch[k] = work.mismatch[k]
         left = left or work.active[k] == 1.0
     return left
 
 
 @compiled
-def look(lanes, p, num_pv, work):
-    mismatch(
-        lanes,
-        lanes,
-        p,
-        num_pv,
-        work.admittance,
-        work.voltage,
-        work.power,
-        work.residual,
-        work.worst,
-    )
-
-
-@compiled
-def orientation(w, p, diagonal, out):
+def orientation(w, symbolic, diagonal, out):
     """out (W,) := sign of the Jacobian's determinant, which is that of the product of its pivots.
 
     It changes where the operating root and a low-voltage root meet, at the nose of the voltage
@@ -84,21 +74,18 @@ def orientation(w, p, diagonal, out):
     for k in range(w):
         out[k] = 1.0
     d = 0
-    for i in range(len(p.node_bus)):
+    for i in range(len(symbolic.node_bus)):
         for k in range(w):
             pivot = diagonal[d, k]
-            if p.node_size[i] == 2:
+            if symbolic.node_size[i] == 2:
                 pivot = pivot * diagonal[d + 3, k] - diagonal[d + 1, k] * diagonal[d + 2, k]
             if not pivot > 0.0:
                 out[k] = -out[k] if pivot < 0.0 else 0.0
-        d += 4 if p.node_size[i] == 2 else 1
+        d += 4 if symbolic.node_size[i] == 2 else 1
 
 
 @compiled
-def newton_states(
-    lanes, p, num_pv, removed_ptr, removed, power, start, set_point, renewals, brisk, tol,
-    max_steps, finish, keep, work, out, first_block, last_block,
-):  # fmt: skip
+def newton_states(lanes, batch, rule, work, out, first_block, last_block):
     """Solve many states, W at a time, each with its own topology, powers and starting voltage.
 
     State t lacks the branches `removed[removed_ptr[t]:removed_ptr[t + 1]]`. Topologies, powers and
@@ -106,70 +93,79 @@ def newton_states(
     orientation, are those of the voltage reached; with `keep` they are written as well.
     """
     w = width(lanes)
-    states = len(out.worst)
+    symbolic, power, start = batch.symbolic, batch.power, batch.start
+    states = len(out.mismatch)
     for block in range(first_block, last_block):
         first = block * w
         count = min(w, states - first)
-        if block == first_block or len(removed_ptr) > 2:
-            for e in range(len(p.part_ptr) - 1):
-                add_parts(lanes, p, e, work.admittance)
-            for k in range(w):
-                t = min(first + min(k, count - 1), len(removed_ptr) - 2)
-                remove(p, removed_ptr[t], removed_ptr[t + 1], removed, k, work.admittance)
+        if block == first_block or len(batch.removed_ptr) > 2:
+            fill_admittance(lanes, batch, first, count, work.admittance)
         columns_to_lanes(w, power, min(first, len(power) - 1), len(power) - 1, work.power)
         columns_to_lanes(w, start, min(first, len(start) - 1), len(start) - 1, work.voltage)
-        factored = newton(lanes, p, num_pv, set_point, renewals, brisk, tol, max_steps, work)
+        factored = newton(lanes, symbolic, batch.set_point, rule, work)
         solved = False
         for k in range(count):
-            out.worst[first + k] = work.worst[k]
+            out.mismatch[first + k] = work.mismatch[k]
             out.steps[first + k] = work.steps[k]
-            solved = solved or work.worst[k] <= tol
+            solved = solved or work.mismatch[k] <= rule.tolerance
         scatter(lanes, work.voltage, out.voltage, first, count)
-        if keep or (finish and solved) or not factored:
-            jacobian(lanes, p, work.admittance, work.voltage, work.factors)
-            factorise(lanes, p, work.factors, work.growth)
-        orientation(w, p, work.diagonal, work.active)
+        if rule.keep or (rule.finish and solved) or not factored:
+            jacobian(lanes, symbolic, work.admittance, work.voltage, work.factors)
+            factorise(lanes, symbolic, work.factors, work.growth)
+        orientation(w, symbolic, work.diagonal, work.active)
         for k in range(count):
             out.growth[first + k] = work.growth[k]
             out.orientation[first + k] = work.active[k]
-            if keep:
-                export(p, w, k, first + k, work, out)
+            if rule.keep:
+                export(symbolic, w, k, first + k, work, out)
 
 
 @compiled
-def add_parts(lanes, p, e, admittance):
+def fill_admittance(lanes, batch, first, count, admittance):
+    """Admittances of the topologies of a block's states, lane by lane."""
+    w = width(lanes)
+    for e in range(len(batch.symbolic.part_ptr) - 1):
+        add_parts(lanes, batch.symbolic, e, admittance)
+    for k in range(w):
+        t = min(first + min(k, count - 1), len(batch.removed_ptr) - 2)
+        begin, end = batch.removed_ptr[t], batch.removed_ptr[t + 1]
+        remove(batch.symbolic, begin, end, batch.removed, k, admittance)
+
+
+@compiled
+def add_parts(lanes, symbolic, e, admittance):
     """The entry as the intact grid has it, in all lanes."""
     w = width(lanes)
     re, im = 0.0, 0.0
-    for c in range(p.part_ptr[e], p.part_ptr[e + 1]):
-        re += p.part_value[2 * c]
-        im += p.part_value[2 * c + 1]
+    for c in range(symbolic.part_ptr[e], symbolic.part_ptr[e + 1]):
+        re += symbolic.part_value[2 * c]
+        im += symbolic.part_value[2 * c + 1]
     store(admittance, 2 * e * w, fill(lanes, re))
     store(admittance, (2 * e + 1) * w, fill(lanes, im))
 
 
 @compiled
-def remove(p, begin, end, removed, lane, admittance):
+def remove(symbolic, begin, end, removed, lane, admittance):
     """Sum the touched entries anew without the removed branches: no rounding is left behind."""
     for r in range(begin, end):
         for corner in range(4):
-            e = p.branch_entry[removed[r], corner]
+            e = symbolic.branch_entry[removed[r], corner]
             if e < 0:
                 continue
             re, im = 0.0, 0.0
-            for c in range(p.part_ptr[e], p.part_ptr[e + 1]):
+            for c in range(symbolic.part_ptr[e], symbolic.part_ptr[e + 1]):
                 gone = False
                 for other in range(begin, end):
-                    gone = gone or p.part_branch[c] == removed[other]
+                    gone = gone or symbolic.part_branch[c] == removed[other]
                 if not gone:
-                    re += p.part_value[2 * c]
-                    im += p.part_value[2 * c + 1]
+                    re += symbolic.part_value[2 * c]
+                    im += symbolic.part_value[2 * c + 1]
             admittance[2 * e, lane] = re
             admittance[2 * e + 1, lane] = im
 
 
 @compiled
-def export(p, w, lane, t, work, out):
+def export(symbolic, w, lane, t, work, out):
     """Copy one lane's factors, admittances and computed powers to topology t."""
     for q in range(len(work.factors)):
         out.factors[t, q] = work.factors[q, lane]
@@ -177,9 +173,9 @@ def export(p, w, lane, t, work, out):
         out.admittance[t, q] = work.admittance[q, lane]
     for q in range(out.power.shape[1]):
         out.power[t, q] = 0.0
-    for i in range(len(p.node_bus)):
-        q, u = 2 * p.node_bus[i], p.node_first[i]
-        for part in range(p.node_size[i]):
+    for i in range(len(symbolic.node_bus)):
+        q, u = 2 * symbolic.node_bus[i], symbolic.node_first[i]
+        for part in range(symbolic.node_size[i]):
             out.power[t, q + part] = (
                 work.power[(q + part) * w + lane] - work.residual[(u + part) * w + lane]
             )

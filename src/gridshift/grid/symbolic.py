@@ -1,9 +1,9 @@
-"""Symbolic work, once per grid: elimination order, fill, and index programs for the kernels.
+"""Symbolic factorisation, once per grid: elimination order, fill, index arrays for the kernels.
 
 The Jacobian of power flow has one block per pair of neighbouring buses: one unknown at a PV bus
 (angle), two at a PQ bus (angle and relative magnitude), none at a slack bus. Its pattern is
 symmetric and follows the bus graph, so the order and the fill are found on the graph. An outage
-changes values only; the program of the intact grid serves every outage.
+changes values only; the arrays of the intact grid serve every outage.
 
 Factors are stored in three runs, each in the order in which substitution reads it: the lower
 blocks row by row, the inverted diagonal blocks, and the upper blocks from the last row to the
@@ -21,10 +21,11 @@ from gridshift.grid.network import BusKind, Network
 Index = NDArray[np.int32]
 
 
-class Program(NamedTuple):
-    """Index arrays that the kernels walk; a named tuple, because numba reads those natively.
+class Symbolic(NamedTuple):
+    """Symbolic factorisation: index arrays that the kernels walk, and their sizes.
 
-    Nodes are the buses with unknowns, in elimination order; 'unknown' counts their scalars.
+    A named tuple, because numba reads those natively. Nodes are the buses with unknowns, in
+    elimination order; 'unknown' counts their scalars.
     """
 
     # nodes
@@ -71,25 +72,25 @@ class Program(NamedTuple):
     branch_entry: Index
     """(E, 4) entry of each stamp, -1 in a slack row."""
 
-
-class Plan(NamedTuple):
-    """A program and its sizes."""
-
-    program: Program
+    # sizes
     num_unknowns: int
     num_pv: int
+    """Rows of the mismatch that belong to PV buses: the first ones."""
     num_entries: int
+    """Entries of the admittance matrix in rows of nodes."""
     num_lower: int
+    """Numbers in the lower blocks, as the next two of the others."""
     num_diagonal: int
     num_upper: int
 
     @property
     def num_factors(self) -> int:
+        """Numbers in the factors."""
         return self.num_lower + self.num_diagonal + self.num_upper
 
 
-def compile_plan(network: Network) -> Plan:
-    """The plan of a grid as read; valid for every outage of it."""
+def analyse(network: Network) -> Symbolic:
+    """The symbolic factorisation of a grid as read; valid for every outage of it."""
     pattern = network.admittance
     size = np.choose(network.bus_kind - 1, [2, 1, 0]).tolist()
     assert (BusKind.PQ, BusKind.PV, BusKind.SLACK) == (1, 2, 3)
@@ -105,12 +106,12 @@ def compile_plan(network: Network) -> Plan:
     s = [size[bus] for bus in nodes]
     first = np.concatenate([[0], np.cumsum(s)]).astype(int)
 
-    place, counts = _places(lower, upper, s)
+    place, (num_lower, num_diagonal, num_upper) = _places(lower, upper, s)
     substitution = _substitution(lower, upper, s, first)
     elimination = _elimination(upper, s, place)
     rows = sorted(range(len(nodes)), key=lambda i: (s[i], nodes[i]))
     entries, entry_of = _entries(pattern, rows, nodes, node_of, place)
-    program = Program(
+    return Symbolic(
         node_bus=_index(nodes),
         node_size=_index(s),
         node_first=_index(first),
@@ -121,8 +122,13 @@ def compile_plan(network: Network) -> Plan:
         **elimination,
         **entries,
         **_contributions(network, entry_of),
+        num_unknowns=int(first[-1]),
+        num_pv=s.count(1),
+        num_entries=len(entry_of),
+        num_lower=num_lower,
+        num_diagonal=num_diagonal,
+        num_upper=num_upper,
     )
-    return Plan(program, int(first[-1]), s.count(1), len(entry_of), *counts)
 
 
 def _index(values) -> Index:
