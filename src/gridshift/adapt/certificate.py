@@ -107,8 +107,13 @@ def certify(
     """
     injections = _injections(network, layout, x)
     rows = repair(
-        network, injections, states(layout, y), tol=tol, correct_share=correct_share, threads=threads
-    )  # fmt: skip
+        network,
+        injections,
+        states(layout, y),
+        tol=tol,
+        correct_share=correct_share,
+        threads=threads,
+    )
     return Certified(tol=tol, layout=layout, injections=injections, network=network, rows=rows)
 
 

@@ -160,8 +160,8 @@ def repair(
         injections: demands, R rows.
         state: where each row starts.
         tol: largest mismatch of a returned row, as a multiple of `Network.tolerance_base`.
-        correct_share: share of the rows, those furthest from balance, that are corrected to 1e-8 even
-            if they are within `tol`.
+        correct_share: share of the rows, those furthest from balance, that are corrected to 1e-8
+            even if they are within `tol`.
         threads: worker threads; results don't depend on it.
 
     Raises:
