@@ -208,6 +208,16 @@ def test_error_bars_say_what_they_belong_to(folder, monkeypatch):
     assert "--correct-share" not in result.stderr
 
 
+@pytest.mark.parametrize("name", ["adapt", "screen"])
+def test_a_former_name_of_an_option_works_and_is_not_shown(name):
+    command = main.commands[name]
+    context = command.make_context(name, ["case14", "--quantile", "0.1"])
+    assert context.params["correct_share"] == 0.1
+    shown = command.get_help(context)
+    assert "--correct-share" in shown
+    assert "--quantile" not in shown
+
+
 def test_outages_of_a_screening_have_the_documented_columns(tmp_path):
     (tmp_path / "list.txt").write_text("line:33\nline:12\nline:9\n")
     args = (

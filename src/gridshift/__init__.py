@@ -30,8 +30,9 @@ if TYPE_CHECKING:
     from gridshift.learn.estimator import ICWRegressor
     from gridshift.study.screening import ScreenConfig, Screening
     from gridshift.study.sweep import screen
+    from gridshift.trial.cases import Cases
     from gridshift.trial.metrics import mean_absolute_errors
-    from gridshift.trial.trial import Measurement, measure_adaptation
+    from gridshift.trial.trial import Measurement, Trial, measure_adaptation
 
 _HOMES = {
     "cached_surrogate": "gridshift.adapt.cache",
@@ -64,7 +65,9 @@ _HOMES = {
     "sample_loads": "gridshift.grid.scenarios",
     "stream": "gridshift.grid.scenarios",
     "ICWRegressor": "gridshift.learn.estimator",
+    "Cases": "gridshift.trial.cases",
     "Measurement": "gridshift.trial.trial",
+    "Trial": "gridshift.trial.trial",
     "measure_adaptation": "gridshift.trial.trial",
     "mean_absolute_errors": "gridshift.trial.metrics",
     "ScreenConfig": "gridshift.study.screening",
@@ -75,6 +78,7 @@ _HOMES = {
 __all__ = [
     "METHODS",
     "BatchSolution",
+    "Cases",
     "Context",
     "Dataset",
     "GridshiftError",
@@ -92,6 +96,7 @@ __all__ = [
     "Screening",
     "Surrogate",
     "SurrogateConfig",
+    "Trial",
     "assess",
     "cached_surrogate",
     "enumerate_outages",
