@@ -51,7 +51,7 @@ def stream(
     """
     load_p, load_q = all_demands(network, injections)
     engine, topology, removed = Engine.of(network), topology_of(network), lacking(network)
-    limit = tol * network.tolerance_base
+    limit = tol * engine.unit
     rows, size = len(load_p), rows_at_once(engine, len(load_p))
     mismatch = np.full(rows, np.nan)
 

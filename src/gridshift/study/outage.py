@@ -148,6 +148,8 @@ def _row(
     cut_off: Int,
 ) -> OutageRow:  # fmt: skip
     """The row of one outage, from what is known of it."""
+    together = found is not None
+    clock = clock if together else Clock()
     try:
         row = found.row() if isinstance(found, Solving) else found
         row = row or _studied(setting, outage, clock, cut_off)
@@ -155,7 +157,7 @@ def _row(
         row = _failed(str(error))
     if not np.isfinite(row["severity"]):  # must not rank, and least of all as harmless
         row |= _failed("no scenario has a prediction of finite numbers", unsolved=row["unsolved"])
-    return OutageRow(outage=outage_text(outage), **row, cost=clock.columns())
+    return OutageRow(outage=outage_text(outage), **row, cost=clock.columns(interleaved=together))
 
 
 def _failed(reason: str, unsolved: float = 1.0) -> dict[str, Any]:

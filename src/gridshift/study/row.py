@@ -201,9 +201,11 @@ class Clock:
     def __call__(self, column: str) -> "_Span":
         return _Span(self._seconds, column)
 
-    def columns(self) -> dict[str, float]:
+    def columns(self, *, interleaved: bool = False) -> dict[str, float]:
+        """Seconds by column; `wall_s` is their sum where the work was interleaved with others'."""
         columns = {f"{name}_s": seconds for name, seconds in self._seconds.items()}
-        return columns | {"wall_s": time.perf_counter() - self._began}
+        wall = sum(columns.values()) if interleaved else time.perf_counter() - self._began
+        return columns | {"wall_s": wall}
 
 
 class _Span:
