@@ -129,7 +129,7 @@ def _engine(
 
 def _lightsim(whole: Case, outages: list[tuple[str, ...]], rows: Injections) -> tuple[str, float]:
     """lightsim2grid's fastest mode that keeps most rows, and its seconds for these outages."""
-    found = dict.fromkeys(LIGHTSIM_MODES, (0, 0.0))
+    found: dict[str, tuple[int, float]] = dict.fromkeys(LIGHTSIM_MODES, (0, 0.0))
     for outage in outages:
         net = copy.deepcopy(whole.net)
         for kind, _, index in (label.partition(":") for label in outage):
