@@ -31,7 +31,7 @@ from gridshift.grid.contingency import cut_off_buses, enumerate_outages, outage_
 from gridshift.grid.network import Network
 from gridshift.grid.readers import read_grid
 from gridshift.storage import replacing
-from gridshift.study.measure import draw
+from gridshift.trial.cases import draw
 
 RESULTS = Path(__file__).parent / "results" / "compensation.json"
 SEEDS = (0, 1, 2)

@@ -6,9 +6,9 @@ import pytest
 from gridshift.adapt.compensation import adapt_compensation, identify_outage, touched_by
 from gridshift.adapt.context import Context
 from gridshift.adapt.datasets import generate
-from gridshift.adapt.layout import Layout
 from gridshift.adapt.regression import fit_base, regression_plane, start_regression, state_columns
 from gridshift.errors import OutageError, SurrogateMismatchError
+from gridshift.grid.layout import Layout
 from gridshift.grid.scenarios import sample_loads
 from gridshift.grid.tangent import Tangent
 from gridshift.learn.compensation import Compensated, fit_compensation

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 from gridshift.errors import GridshiftError
+from gridshift.grid.statistics import Limits, Statistics
 from gridshift.study.risk import (
     LOST_SUPPLY,
     UNSOLVED_SCENARIO,
-    RiskCounter,
     limit_notes,
     lost_supply_severity,
+    risk_from,
     risk_of,
     severity,
     with_limits,
@@ -61,12 +62,55 @@ def test_a_bus_without_limits_and_a_branch_without_a_rating_have_no_statistics(t
 
 
 def test_counting_in_blocks_gives_the_same(triangle):
-    states, counter = _states(), RiskCounter(triangle)
+    states, statistics = _states(), Statistics(Limits.of(triangle))
     for block in np.array_split(states, 7):
-        counter.add(block)
-    once, blocks = risk_of(triangle, states), counter.result()
+        statistics.add_complex(block)
+    once, blocks = risk_of(triangle, states), risk_from(triangle, statistics)
     np.testing.assert_array_equal(blocks.under_probability, once.under_probability)
-    assert blocks.excess == pytest.approx(once.excess, rel=1e-12)
+    assert blocks.excess == once.excess
+
+
+def test_a_scenarios_worst_is_that_of_a_loop_over_buses_and_branches(triangle):
+    states = _states()
+    risk = risk_of(triangle, states)
+    voltage, loading, excess = [], [], []
+    for state in states:
+        size = [abs(state[bus]) for bus in (0, 1)]
+        voltage.append(max(abs(v - 1.0) / 0.05 for v in size))
+        reactances, ratings = (0.1, 0.1), (0.5, 0.2)
+        flows = [abs(state[e] - state[e + 1]) / reactances[e] / ratings[e] for e in (0, 1)]
+        loading.append(max(flows))
+        violations = [max(0, abs(v - 1.0) / 0.05 - 1) for v in size]
+        excess.append(sum(violations) + sum(max(0, flow - 1) for flow in flows))
+    rounding = 1e-10  # of a square to a multiple of 2^-40, over the half width of 0.05
+    for found, by_hand in (
+        (risk.worst_voltage, voltage), (risk.worst_loading, loading), (risk.scenario_excess, excess)
+    ):  # fmt: skip
+        ordered = sorted(by_hand)
+        assert found.mean == pytest.approx(np.mean(by_hand), rel=rounding)
+        assert found.max == pytest.approx(ordered[-1], rel=rounding)
+        assert found.p95 == pytest.approx(ordered[379], rel=rounding)  # 380 of 400 are at most this
+        assert found.p99 == pytest.approx(ordered[395], rel=rounding)
+        assert found.tail == pytest.approx(np.mean(ordered[380:]), rel=rounding)
+    assert risk.scenario_excess.mean == pytest.approx(risk.excess, rel=1e-9)  # sums are rounded
+    assert risk.worst_bus_share.sum() == pytest.approx(1)
+    assert risk.worst_bus_share[2] == 0  # it has no limits
+    assert np.nansum(risk.worst_branch_share) == pytest.approx(1)
+
+
+def test_the_spread_of_voltages_and_loadings_is_that_of_sorted_values(triangle):
+    states = _states(rows=1000)
+    risk = risk_of(triangle, states)
+    size = np.abs(states)
+    np.testing.assert_allclose(risk.voltage[:, 0], size.min(0), atol=1e-12)
+    np.testing.assert_allclose(risk.voltage[:, 2], size.mean(0), atol=1e-12)
+    np.testing.assert_allclose(risk.voltage[:, 4], size.max(0), atol=1e-12)
+    bins = 1 / 256  # a quantile is interpolated within a bin of this width
+    np.testing.assert_allclose(risk.voltage[:, 1], np.quantile(size, 0.05, axis=0), atol=bins)
+    np.testing.assert_allclose(risk.voltage[:, 3], np.quantile(size, 0.95, axis=0), atol=bins)
+    narrow = risk_of(triangle, 1 + 1e-4 * (states - 1))  # never further off than the extremes
+    band = np.ptp(np.abs(1 + 1e-4 * (states - 1)), axis=0)
+    assert (narrow.voltage[:, 3] - narrow.voltage[:, 1] <= band).all()
 
 
 def test_rows_without_a_solution_do_not_touch_the_others(triangle):

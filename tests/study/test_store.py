@@ -1,18 +1,21 @@
 """Rows on disk: written whole, found by their task only."""
 
 import json
-import os
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
 from gridshift.errors import StorageError
-from gridshift.study import store as store_module
+from gridshift.study import journal
 from gridshift.study.store import Store, task_key
 from gridshift.study.text import json_value
 
 TASK = {"outage": "line:9", "spread": 0.2, "limits": {"v_min": 0.94, "v_max": None}}
-ROW = {"outage": "line:9", "severity": 1.5, "cut_off": [], "loading": [0.1, float("nan")]}
+ROW = {
+    "outage": "line:9", "severity": 1.5, "loading": np.array([0.1, np.nan]), "cut_off": [],
+    "mae": {"v": float("nan")},
+}  # fmt: skip
 
 
 def test_a_saved_row_is_found_again(tmp_path):
@@ -36,41 +39,79 @@ def test_another_task_has_another_key_and_finds_nothing(tmp_path, change):
     assert store.load(task_key(TASK | change)) is None
 
 
-def test_a_row_file_under_another_tasks_name_is_not_taken(tmp_path):
+def test_entries_come_back_in_their_order_with_their_types(tmp_path):
+    store = Store(tmp_path)
+    store.save(task_key(TASK), ROW)
+    found = Store(tmp_path).load(task_key(TASK))
+    assert found is not None
+    assert list(found) == list(ROW)
+    assert found["loading"].dtype == np.float64
+    assert np.isnan(found["mae"]["v"])
+
+
+def test_a_record_under_another_tasks_key_is_not_taken(tmp_path):
     store = Store(tmp_path)
     store.save("a" * 32, ROW)
-    os.rename(tmp_path / "rows" / f"{'a' * 32}.parquet", tmp_path / "rows" / f"{'b' * 32}.parquet")
-    assert store.load("b" * 32) is None
+    (path,) = (tmp_path / "rows").iterdir()
+    path.write_bytes(path.read_bytes().replace(b"a" * 32, b"b" * 32))
+    assert Store(tmp_path).load("b" * 32) is None
+    assert Store(tmp_path).load("a" * 32) is None
 
 
-@pytest.mark.parametrize("kept", [0, 3, 100, -1])
-def test_a_truncated_row_file_is_ignored_and_can_be_replaced(tmp_path, kept):
+@pytest.mark.parametrize("kept", [0, 3, 60, -1])
+def test_a_torn_record_is_ignored_and_can_be_written_anew(tmp_path, kept):
+    store, torn = Store(tmp_path), task_key(TASK)
+    store.save("a" * 32, ROW)
+    store.save(torn, ROW)
+    (path,) = (tmp_path / "rows").iterdir()
+    content = path.read_bytes()
+    begin = content.rindex(journal.BEGIN)
+    path.write_bytes(content[:begin] + content[begin:][:kept])
+    again = Store(tmp_path)
+    assert again.load(torn) is None
+    assert again.load("a" * 32) is not None
+    again.save(torn, ROW)
+    assert Store(tmp_path).load(torn) is not None
+
+
+def test_the_newest_undamaged_row_of_a_task_counts(tmp_path):
     store, key = Store(tmp_path), task_key(TASK)
     store.save(key, ROW)
-    path = tmp_path / "rows" / f"{key}.parquet"
-    path.write_bytes(path.read_bytes()[:kept])
-    assert store.load(key) is None
-    store.save(key, ROW)
-    assert store.load(key) is not None
+    store.save(key, ROW | {"severity": 9.0})
+    assert store.load(key)["severity"] == 9.0
+    (path,) = (tmp_path / "rows").iterdir()
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    assert Store(tmp_path).load(key)["severity"] == 1.5
 
 
-def test_a_write_that_fails_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
+def test_a_write_that_fails_leaves_the_rows_before_it_and_nothing_else(tmp_path, monkeypatch):
     store, key = Store(tmp_path), task_key(TASK)
     store.save(key, ROW)
+    (path,) = (tmp_path / "rows").iterdir()
+    whole, write = path.read_bytes(), journal.os.write
 
-    def full_disk(table, path, **options):
-        with open(path, "wb") as file:
-            file.write(b"PAR1 half")
+    def full_disk(file, content):
+        write(file, content[:50])
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(store_module.pq, "write_table", full_disk)
+    monkeypatch.setattr(journal.os, "write", full_disk)
     with pytest.raises(StorageError, match="No space left"):
         store.save(key, ROW | {"severity": 9.0})
     monkeypatch.undo()
-    assert [p.name for p in (tmp_path / "rows").iterdir()] == [f"{key}.parquet"]
+    assert path.read_bytes() == whole
     found = store.load(key)
     assert found is not None
     assert found["severity"] == 1.5
+
+
+def test_rows_of_two_runs_at_once_are_both_found(tmp_path):
+    one, two = Store(tmp_path), Store(tmp_path)
+    one.save("a" * 32, ROW)
+    two.save("b" * 32, ROW)
+    one.save("c" * 32, ROW)
+    assert set(Store(tmp_path).keys()) == {"a" * 32, "b" * 32, "c" * 32}
 
 
 def test_a_folder_that_cannot_be_made_is_a_storage_error(tmp_path):
@@ -80,7 +121,8 @@ def test_a_folder_that_cannot_be_made_is_a_storage_error(tmp_path):
 
 
 def test_the_summary_is_strict_json_and_the_table_has_all_rows(tmp_path):
-    rows = [ROW | {"rank": 1}, ROW | {"rank": 2, "severity": float("nan")}]
+    plain = ROW | {"loading": [0.1, float("nan")]}
+    rows = [plain | {"rank": 1}, plain | {"rank": 2, "severity": float("nan")}]
     path = Store(tmp_path).finish(rows, {"worst": float("inf"), "outages": rows})
     summary = json.loads(path.read_text(), parse_constant=pytest.fail)
     assert summary["worst"] is None

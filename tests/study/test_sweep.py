@@ -182,8 +182,8 @@ def test_a_second_run_resumes_and_a_truncated_row_is_recomputed(case30, few, tmp
     second = screen(newton30(few), network=case30, folder=tmp_path / "out")
     assert second.cost["resumed"] == 4
     assert without_times(first) == without_times(second)
-    row = sorted((tmp_path / "out" / "rows").iterdir())[0]
-    row.write_bytes(row.read_bytes()[:200])
+    (rows,) = (tmp_path / "out" / "rows").iterdir()
+    rows.write_bytes(rows.read_bytes()[:-200])
     third = screen(newton30(few), network=case30, folder=tmp_path / "out")
     assert third.cost["resumed"] == 3
     assert without_times(first) == without_times(third)
@@ -205,13 +205,14 @@ def test_a_second_run_resumes_and_a_truncated_row_is_recomputed(case30, few, tmp
         lambda row: row | {"cost": {"wall_s": 1.0}},
         lambda row: row | {"bus_under": row["bus_under"][:-1]},
         lambda row: row | {"bus_under": [None] * 30},
+        lambda row: row | {"bus_under": row["bus_under"].astype(int)},
         lambda row: row | {"branch_loading": 1.0},
     ],
 )
 def test_a_stored_row_that_is_no_row_of_its_outage_is_computed_anew(case30, few, tmp_path, change):
     first = screen(newton30(few), network=case30, folder=tmp_path / "out")
     store = Store(tmp_path / "out")
-    key = sorted((tmp_path / "out" / "rows").iterdir())[0].stem
+    key = store.keys()[0]
     stored = store.load(key)
     assert stored is not None
     store.save(key, change(stored))
@@ -224,32 +225,33 @@ def test_stored_rows_with_flipped_bytes_are_computed_anew_or_are_what_they_were(
     case30, few, tmp_path
 ):
     first = screen(newton30(few), network=case30, folder=tmp_path / "out")
-    path = sorted((tmp_path / "out" / "rows").iterdir())[0]
+    (path,) = (tmp_path / "out" / "rows").iterdir()
     whole, rng, damaged = path.read_bytes(), np.random.default_rng(0), 0
-    store = Store(tmp_path / "out")
+    keys = Store(tmp_path / "out").keys()
     for _ in range(300):
         content = bytearray(whole)
         for at in rng.integers(len(content), size=rng.integers(1, 4)):
             content[at] ^= 1 << int(rng.integers(8))
         path.write_bytes(content)
-        values = store.load(path.stem)
-        row = None if values is None else OutageRow.of_stored(
-            values, outage=values.get("outage", ""), num_buses=30, num_branches=41
-        )  # fmt: skip
-        if row is None:
-            damaged += 1
-            continue
-        kept = next(r for r in first.rows if r.outage == row.outage)
-        assert json.dumps(row.stored(), default=np.ndarray.tolist) == json.dumps(
-            kept.stored(), default=np.ndarray.tolist
-        )
-    assert damaged > 200
+        store = Store(tmp_path / "out")
+        for key in keys:
+            values = store.load(key)
+            row = None if values is None else OutageRow.of_stored(
+                values, outage=values.get("outage", ""), num_buses=30, num_branches=41
+            )  # fmt: skip
+            if row is None:
+                damaged += 1
+                continue
+            kept = next(r for r in first.rows if r.outage == row.outage)
+            assert json.dumps(row.stored(), default=np.ndarray.tolist) == json.dumps(
+                kept.stored(), default=np.ndarray.tolist
+            )
+    assert 300 <= damaged <= 3 * 300  # a flipped bit costs its own row and no other
 
 
 def test_resuming_clears_what_a_killed_run_was_writing(case30, few, tmp_path):
     screen(newton30(few), network=case30, folder=tmp_path / "out")
-    for folder in (tmp_path / "out", tmp_path / "out" / "rows"):
-        (folder / ".gridshift-0123456789abcdef.part").write_bytes(b"PAR1 half")
+    (tmp_path / "out" / ".gridshift-0123456789abcdef.part").write_bytes(b"PAR1 half")
     screen(newton30(few), network=case30, folder=tmp_path / "out")
     assert not list((tmp_path / "out").rglob("*.part"))
 

@@ -7,11 +7,11 @@ import scipy.sparse as sp
 
 from gridshift.adapt.base import Base
 from gridshift.adapt.context import Context
-from gridshift.adapt.layout import Layout
 from gridshift.adapt.regression import state_columns
 from gridshift.arrays import Int, Real
 from gridshift.errors import OutageError, SurrogateMismatchError
 from gridshift.grid.contingency import Outage, outage_text
+from gridshift.grid.layout import Layout
 from gridshift.grid.network import Network
 from gridshift.learn.compensation import (
     Compensated,

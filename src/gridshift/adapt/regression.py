@@ -9,10 +9,10 @@ import numpy as np
 from gridshift.adapt.base import Base
 from gridshift.adapt.cache import cached_arrays
 from gridshift.adapt.datasets import Dataset
-from gridshift.adapt.layout import Layout
 from gridshift.adapt.surrogate import draw_rows, validation_rows
 from gridshift.adapt.surrogate_config import SurrogateConfig
 from gridshift.arrays import Int, Real
+from gridshift.grid.layout import Layout
 from gridshift.grid.network import Network
 from gridshift.learn.regression import Regression, RegressionConfig, fit_regression
 from gridshift.learn.training import Progress

@@ -57,6 +57,10 @@ COLUMNS = {
     "worst_bus_probability": "share of scenarios in which it is outside limits",
     "worst_branch": "branch with the largest expected overload, empty if there is none",
     "worst_branch_probability": "share of scenarios in which it is overloaded",
+    "worst_voltage": "of each scenario's worst voltage, as distance from the middle of its band in "
+    "half widths (1 at a limit): `mean`, `p95`, `p99`, `max`, `tail` (mean of the worst 5 %)",
+    "worst_loading": "the same of each scenario's highest loading",
+    "scenario_excess": "the same of each scenario's sum of limit violations",
     "mae": "errors on the hold-out, as in adapt",
     "mismatch": "power balance of the hold-out's predictions, as in adapt",
     "holdout_excess": "`excess` of the hold-out's exact solutions",
@@ -68,9 +72,19 @@ COLUMNS = {
     "bus_under": "parquet only, as those that follow: by bus, share of scenarios below the limit",
     "bus_over": "by bus, share of scenarios above the limit",
     "bus_violation": "by bus, expected distance outside the limits, p.u.",
+    "bus_worst": "by bus, share of scenarios in which no voltage is worse",
+    "bus_voltage_min": "by bus, least voltage over scenarios, p.u.",
+    "bus_voltage_p5": "by bus, its 5 % quantile to 0.004 p.u.",
+    "bus_voltage_mean": "by bus, its mean",
+    "bus_voltage_p95": "by bus, its 95 % quantile",
+    "bus_voltage_max": "by bus, its largest",
     "branch_overload_probability": "by branch, share of scenarios with a loading above 1",
     "branch_overload": "by branch, expected loading beyond 1",
     "branch_loading": "by branch, mean loading",
+    "branch_loading_p95": "by branch, 95 % quantile of the loading, to 0.016 below 2",
+    "branch_loading_p99": "by branch, its 99 % quantile",
+    "branch_loading_max": "by branch, its largest",
+    "branch_worst": "by branch, share of scenarios in which no loading is higher",
 }
 """Of each outage: columns of screening.parquet, keys in JSON."""
 

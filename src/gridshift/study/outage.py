@@ -1,7 +1,8 @@
-"""One outage under many scenarios: from the topology to a row of the study."""
+"""Outages under many scenarios: from the topologies to rows of the study."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,12 +15,16 @@ from gridshift.grid.equations import worst_mismatch
 from gridshift.grid.layout import Layout
 from gridshift.grid.network import Network
 from gridshift.grid.powerflow import RowStatus, nominal, solve
+from gridshift.grid.prepared import prepare, prepare_all
 from gridshift.grid.scenarios import Injections, Scenarios, sample_loads, stream
+from gridshift.grid.statistics import Limits, Statistics
+from gridshift.grid.streaming import Streamed
+from gridshift.grid.streaming import stream as stream_rows
 from gridshift.grid.supplied import SuppliedPart, supplied_part
 from gridshift.study.risk import (
     Risk,
-    RiskCounter,
     lost_supply_severity,
+    risk_from,
     risk_of,
     severity,
     with_limits,
@@ -34,7 +39,9 @@ if TYPE_CHECKING:
     from gridshift.study.screening import ScreenConfig
 
 BLOCK = 4096
-"""Scenarios that are predicted and counted at a time."""
+"""Scenarios that are drawn, or predicted and counted, at a time."""
+PROBLEMS = (GridshiftError, ArithmeticError, np.linalg.LinAlgError, RuntimeError)
+"""What makes an outage's row a failed one, and leaves the study alone."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -51,6 +58,25 @@ class Setting:
     method: "Method | None" = None
     """None solves every scenario exactly."""
     surrogate: "Base | None" = None
+    threads: int = 1
+    """That share the scenarios of one outage."""
+
+    @cached_property
+    def intact(self) -> tuple[Network, Limits]:
+        """The intact grid with the study's limits, and these as the statistics read them."""
+        network = self.limited(self.network)
+        return network, Limits.of(network)
+
+    def limits_on(self, network: Network) -> tuple[Network, Limits]:
+        """A grid with the limits of this one, and these on an outage of it, or on a part of that.
+
+        Limits of buses and branches are those of the intact grid, whatever is out of service.
+        """
+        if network.root is self.network.root and network.num_buses == self.network.num_buses:
+            limited, limits = self.intact
+            return limited, limits.without(network)
+        limited = self.limited(network)
+        return limited, Limits.of(limited)
 
     def limited(self, network: Network) -> Network:
         """The network with the limits that the study counts against."""
@@ -65,31 +91,89 @@ class Setting:
         return sample_loads(self.network, rng, num_rows, spread=spread, regime=regime)
 
 
-def screen_outage(setting: Setting, outage: Outage, *, cut_off: Int | None = None) -> OutageRow:
-    """The row of one outage; whatever goes wrong with it is its status, never an exception."""
-    clock = Clock()
+def screen_outages(
+    setting: Setting, outages: Sequence[Outage], cut_off: Sequence[Int]
+) -> list[OutageRow]:
+    """Rows of some outages; whatever goes wrong with one is its status, never an exception.
+
+    If every scenario is solved, their topologies are prepared together and each block of scenarios
+    is drawn once for all of them.
+
+    Args:
+        setting: of the study.
+        outages: a few, as what is counted of each is kept until the last one is done.
+        cut_off: the buses that each cuts off.
+    """
+    clocks = [Clock() for _ in outages]
+    found: dict[int, dict[str, Any] | Solving] = {}
+    if setting.method is None:
+        whole = [i for i, buses in enumerate(cut_off) if not len(buses)]
+        found = _prepared(setting, {i: outages[i] for i in whole}, clocks)
+    together = {i: one for i, one in found.items() if isinstance(one, Solving)}
+    for rows in _blocks(setting.loads.num_rows) if together else ():
+        loads = setting.loads.rows(rows)
+        for i, one in list(together.items()):
+            try:
+                one.add(loads)
+            except PROBLEMS as error:
+                found[i] = _failed(str(error))
+                del together[i]
+    return [
+        _row(setting, outage, clock, found.get(i), cut)
+        for i, (outage, clock, cut) in enumerate(zip(outages, clocks, cut_off, strict=True))
+    ]
+
+
+def _prepared(
+    setting: Setting, outages: dict[int, Outage], clocks: list["Clock"]
+) -> "dict[int, dict[str, Any] | Solving]":
+    """Those that have a nominal solution, prepared together."""
     try:
-        found = assess(setting.network, outage, cut_off=cut_off)
-        if not found.usable:
-            row = _cut_off(setting, found, clock)
-        elif setting.method is None:
-            row = _solved(setting, found.network, clock)
-        else:
-            row = _adapted(setting, found, clock)
-    except (GridshiftError, ArithmeticError, np.linalg.LinAlgError, RuntimeError) as error:
-        row = {
-            "status": FAILED,
-            "reason": str(error),
-            "unsolved": 1.0,
-            "severity": severity(excess=0, unsolved=1),
-        }
+        left = {i: setting.network.without(outage) for i, outage in outages.items()}
+        prepare_all([*left.values()])
+    except PROBLEMS:  # then each is tried alone
+        return {}
+    return {
+        i: Solving(setting, network, clocks[i])
+        for i, network in left.items()
+        if prepare(network).solved
+    }
+
+
+def _row(
+    setting: Setting, outage: Outage, clock: "Clock", found: "dict[str, Any] | Solving | None",
+    cut_off: Int,
+) -> OutageRow:  # fmt: skip
+    """The row of one outage, from what is known of it."""
+    together = found is not None
+    clock = clock if together else Clock()
+    try:
+        row = found.row() if isinstance(found, Solving) else found
+        row = row or _studied(setting, outage, clock, cut_off)
+    except PROBLEMS as error:
+        row = _failed(str(error))
     if not np.isfinite(row["severity"]):  # must not rank, and least of all as harmless
-        row |= {
-            "status": FAILED,
-            "reason": "no scenario has a prediction of finite numbers",
-            "severity": severity(excess=0, unsolved=1),
-        }
-    return OutageRow(outage=outage_text(outage), **row, cost=clock.columns())
+        row |= _failed("no scenario has a prediction of finite numbers", unsolved=row["unsolved"])
+    return OutageRow(outage=outage_text(outage), **row, cost=clock.columns(interleaved=together))
+
+
+def _failed(reason: str, unsolved: float = 1.0) -> dict[str, Any]:
+    return {
+        "status": FAILED,
+        "reason": reason,
+        "unsolved": unsolved,
+        "severity": severity(excess=0, unsolved=1),
+    }
+
+
+def _studied(setting: Setting, outage: Outage, clock: "Clock", cut_off: Int) -> dict[str, Any]:
+    """One outage on its own."""
+    found = assess(setting.network, outage, cut_off=cut_off)
+    if not found.usable:
+        return _cut_off(setting, found, clock)
+    if setting.method is None:
+        return _solved(setting, found.network, clock)
+    return _adapted(setting, found, clock)
 
 
 def _cut_off(setting: Setting, found: Assessment, clock: "Clock") -> dict[str, Any]:
@@ -143,23 +227,41 @@ def _without_solution(
     }
 
 
+class Solving:
+    """One outage, all of whose scenarios are solved exactly, block by block."""
+
+    def __init__(self, setting: Setting, network: Network, clock: "Clock"):
+        self._setting, self._network, self._clock = setting, network, clock
+        self._limited, self._limits = setting.limits_on(network)
+        self._tol = min(1e-8, setting.config.certify or 1e-8)
+        self._found: list[Streamed] = []
+
+    def add(self, loads: Injections) -> None:
+        """Solve and count some scenarios."""
+        with self._clock("predict"):
+            found = stream_rows(
+                self._network, loads, self._limits, tol=self._tol, threads=self._setting.threads
+            )
+        self._found.append(found)
+
+    def row(self) -> dict[str, Any]:
+        """What all scenarios together say."""
+        with self._clock("risk"):
+            first, *more = (one.statistics for one in self._found)
+            mismatch = np.concatenate([one.mismatch[one.solved] for one in self._found])
+            num_rows = sum(len(one.mismatch) for one in self._found)
+            row = _counted(
+                self._setting, self._limited, first.merge(more), 1 - len(mismatch) / num_rows
+            )
+            return row | {"num_solves": num_rows, "mismatch": summarise(mismatch)}
+
+
 def _solved(setting: Setting, network: Network, clock: "Clock") -> dict[str, Any]:
     """Every scenario solved exactly."""
-    counter = _Counter(setting, network)
-    solved, worst = 0, []
-    tol = min(1e-8, setting.config.certify or 1e-8)
+    solving = Solving(setting, network, clock)
     for rows in _blocks(setting.loads.num_rows):
-        with clock("predict"):
-            solution = solve(network, setting.loads.rows(rows), tol=tol)
-        solved += int(solution.solved.sum())
-        worst.append(solution.mismatch[solution.solved])
-        with clock("risk"):
-            counter.add(solution.voltage)
-    unsolved = 1 - solved / setting.loads.num_rows
-    return counter.row(unsolved) | {
-        "num_solves": setting.loads.num_rows,
-        "mismatch": summarise(np.concatenate(worst)),
-    }
+        solving.add(setting.loads.rows(rows))
+    return solving.row()
 
 
 def _adapted(setting: Setting, found: Assessment, clock: "Clock") -> dict[str, Any]:
@@ -184,16 +286,17 @@ def _adapted(setting: Setting, found: Assessment, clock: "Clock") -> dict[str, A
     tried = context.num_solves + holdout.num_solves
     unsolved = (failed + holdout.num_solves - len(holdout)) / tried
     solves = {"num_solves": tried, "num_context": len(context.x)}
+    limited, limits = setting.limits_on(left)
+    statistics = Statistics(limits)
     try:
         with clock("fit"):
             predictor = method.fit(surrogate, context)
     except (GridshiftError, np.linalg.LinAlgError) as error:
-        counter = _Counter(setting, left)
-        counter.add(layout.unpack_voltage(holdout.x, holdout.y))
+        statistics.add_complex(layout.unpack_voltage(holdout.x, holdout.y))
         reason = f"statistics of {len(holdout)} exact hold-out rows only: {error}"
-        return counter.row(unsolved) | solves | {"status": FAILED, "reason": reason}
+        counted = _counted(setting, limited, statistics, unsolved)
+        return counted | solves | {"status": FAILED, "reason": reason}
 
-    counter = _Counter(setting, left)
     certified: dict[str, float] = dict.fromkeys(CERTIFIED, 0.0)
     corrected = CertifiedPredictor(
         predictor=predictor, network=left, layout=layout,
@@ -211,12 +314,12 @@ def _adapted(setting: Setting, found: Assessment, clock: "Clock") -> dict[str, A
             voltage = kept.voltage
             _tally(certified, kept)
         with clock("risk"):
-            counter.add(voltage)
+            statistics.add_complex(voltage)
     if not config.corrects:
         errors = _holdout_errors(setting, layout, holdout, predictor.predict)
-        return counter.row(unsolved) | solves | errors
+        return _counted(setting, limited, statistics, unsolved) | solves | errors
     return (
-        counter.row(certified["marked"] / setting.loads.num_rows)
+        _counted(setting, limited, statistics, certified["marked"] / setting.loads.num_rows)
         | solves
         | {"certified": certified}
         | _holdout_errors(setting, layout, holdout, corrected.predict)
@@ -249,53 +352,55 @@ def _holdout_errors(
     }
 
 
-class _Counter:
-    """Limit statistics and mean voltage of one outage."""
-
-    def __init__(self, setting: Setting, network: Network):
-        self.setting, self.network = setting, network
-        self._risk = RiskCounter(setting.limited(network))
-        self._sum = np.zeros(network.num_buses, complex)
-        self._rows = 0
-
-    def add(self, voltage: Complex) -> None:
-        voltage = voltage[np.isfinite(voltage).all(1)]
-        self._risk.add(voltage)
-        self._sum += voltage.sum(0)
-        self._rows += len(voltage)
-
-    def row(self, unsolved: float) -> dict[str, Any]:
-        risk, network = self._risk.result(), self.network
-        mean = self._sum / (self._rows or np.nan)
-        bus, bus_p = _worst(risk.bus_probability, risk.voltage_violation)
-        branch, branch_p = _worst(risk.overload_probability, risk.overload)
-        return {
-            "status": RowStatus.SOLVED.text,
-            "severity": severity(excess=risk.excess, unsolved=unsolved),
-            "unsolved": unsolved,
-            "num_scenarios": risk.num_rows,
-            "excess": risk.excess,
-            "voltage_excess": risk.voltage_excess,
-            "overload_excess": risk.overload_excess,
-            "any_voltage": risk.any_voltage,
-            "any_overload": risk.any_overload,
-            "shift": float(np.abs(mean - self.setting.voltage).mean()),
-            "worst_bus": network.bus_labels[bus] if bus >= 0 else "",
-            "worst_bus_probability": bus_p,
-            "worst_branch": network.branch_labels[branch] if branch >= 0 else "",
-            "worst_branch_probability": branch_p,
-            **_arrays(risk),
-        }
+def _counted(
+    setting: Setting, network: Network, statistics: Statistics, unsolved: float
+) -> dict[str, Any]:
+    """What the scenarios of one outage say, on a network with the limits they count against."""
+    mean, risk = statistics.mean_voltage(), risk_from(network, statistics)
+    bus, bus_p = _worst(risk.bus_probability, risk.voltage_violation)
+    branch, branch_p = _worst(risk.overload_probability, risk.overload)
+    return {
+        "status": RowStatus.SOLVED.text,
+        "severity": severity(excess=risk.excess, unsolved=unsolved),
+        "unsolved": unsolved,
+        "num_scenarios": risk.num_rows,
+        "excess": risk.excess,
+        "voltage_excess": risk.voltage_excess,
+        "overload_excess": risk.overload_excess,
+        "any_voltage": risk.any_voltage,
+        "any_overload": risk.any_overload,
+        "shift": float(np.abs(mean - setting.voltage).mean()),
+        "worst_bus": network.bus_labels[bus] if bus >= 0 else "",
+        "worst_bus_probability": bus_p,
+        "worst_branch": network.branch_labels[branch] if branch >= 0 else "",
+        "worst_branch_probability": branch_p,
+        "worst_voltage": risk.worst_voltage._asdict(),
+        "worst_loading": risk.worst_loading._asdict(),
+        "scenario_excess": risk.scenario_excess._asdict(),
+        **_arrays(risk),
+    }
 
 
 def _arrays(risk: Risk) -> dict[str, Real]:
+    least, p5, mean, p95, most = risk.voltage.T.copy()
+    loading_p95, loading_p99, loading_max = risk.loading_tail.T.copy()
     return {
         "bus_under": risk.under_probability,
         "bus_over": risk.over_probability,
         "bus_violation": risk.voltage_violation,
+        "bus_worst": risk.worst_bus_share,
+        "bus_voltage_min": least,
+        "bus_voltage_p5": p5,
+        "bus_voltage_mean": mean,
+        "bus_voltage_p95": p95,
+        "bus_voltage_max": most,
         "branch_overload_probability": risk.overload_probability,
         "branch_overload": risk.overload,
         "branch_loading": risk.loading,
+        "branch_loading_p95": loading_p95,
+        "branch_loading_p99": loading_p99,
+        "branch_loading_max": loading_max,
+        "branch_worst": risk.worst_branch_share,
     }
 
 

@@ -6,15 +6,15 @@ import numpy as np
 
 from gridshift.arrays import Complex, Int, Real
 from gridshift.errors import GridshiftError
-from gridshift.grid.equations import branch_loading
 from gridshift.grid.network import Network
+from gridshift.grid.statistics import Distribution, Limits, Statistics, half_width, rated_branches
 
 LOST_SUPPLY = 1e6
 """Severity of an outage after which load is left without supply, before the MW are added."""
 UNSOLVED_SCENARIO = 100.0
 """Severity of a scenario without a solution, in units of limits exceeded by their own size."""
-MARGIN = 1e-9
-"""A limit counts as exceeded from this share of it on; set-points sit on limits exactly."""
+VOLTAGE_SHARES, LOADING_SHARES = (0.05, 0.95), (0.95, 0.99)
+"""Quantiles of a bus's voltages and of a branch's loadings."""
 
 
 def with_limits(
@@ -110,6 +110,20 @@ class Risk:
     """Expected sum over buses of the violation, in half widths of the allowed band."""
     overload_excess: float
     """Expected sum over branches of the loading beyond 1."""
+    voltage: Real
+    """(B, 5) least, 5 % quantile, mean, 95 % quantile and largest magnitude, p.u."""
+    loading_tail: Real
+    """(E, 3) 95 % and 99 % quantile and largest of the loading."""
+    worst_bus_share: Real
+    """(B,) share of scenarios in which it has the worst voltage."""
+    worst_branch_share: Real
+    """(E,) share of scenarios in which it has the highest loading."""
+    worst_voltage: Distribution
+    """Of each scenario's worst voltage: distance from the middle of its band in half widths."""
+    worst_loading: Distribution
+    """Of each scenario's highest loading."""
+    scenario_excess: Distribution
+    """Of each scenario's sum of limit violations, whose mean is `excess`."""
 
     @property
     def excess(self) -> float:
@@ -122,75 +136,56 @@ class Risk:
         return np.fmax(0, self.under_probability) + np.fmax(0, self.over_probability)
 
 
-class RiskCounter:
-    """Adds up limit violations block by block, so that memory does not grow with scenarios."""
+def risk_from(network: Network, statistics: Statistics) -> Risk:
+    """What statistics say about the limits that they were counted against, which are `network`'s.
 
-    def __init__(self, network: Network):
-        self.network = network
-        low, high = network.bus_v_min, network.bus_v_max
-        self._low, self._high = np.nan_to_num(low, nan=-np.inf), np.nan_to_num(high, nan=np.inf)
-        half = (high - low) / 2
-        # With one limit only, or a band of no width, 0.05 p.u. stands for the half width.
-        self._half = np.where(np.isfinite(half) & (half > 0), half, 0.05)
-        self._rated = np.flatnonzero(network.branch_rated & network.branch_in_service)
-        self._branches = _only_branches(network, self._rated)
-        self._rows = 0
-        self._bus = np.zeros((3, network.num_buses))
-        self._branch = np.zeros((3, network.num_branches))
-        self._total = np.zeros(4)
+    NaN throughout if there are no scenarios.
+    """
+    counts, rows = statistics.counts, statistics.num_rows or np.nan
+    low, high = ~np.isnan(network.bus_v_min), ~np.isnan(network.bus_v_max)
+    rated, num_branches = rated_branches(network), network.num_branches
+    outside = statistics.mean(counts.bus_sums[:, 1])
+    loading, beyond = statistics.mean(counts.branch_sums).T
+    voltage = statistics.voltages(VOLTAGE_SHARES)
+    loadings = statistics.loadings(LOADING_SHARES)
+    scenarios = statistics.scenarios()
+    excess = np.zeros(network.num_buses)
+    np.divide(outside, half_width(network), out=excess, where=low | high)
 
-    def add(self, voltage: Complex) -> None:
-        """Count scenarios with voltages (R, B); rows that are not finite are left out."""
-        voltage = voltage[np.isfinite(voltage).all(1)]
-        magnitude = np.abs(voltage)
-        below, above = self._low - magnitude, magnitude - self._high
-        under, over = below > MARGIN, above > MARGIN
-        outside = np.maximum(np.where(under, below, 0), np.where(over, above, 0))
-        self._bus += [under.sum(0), over.sum(0), outside.sum(0)]
-        loading = branch_loading(self._branches, voltage)
-        overloaded = loading > 1 + MARGIN
-        beyond = np.where(overloaded, loading - 1, 0)
-        self._branch[:, self._rated] += [overloaded.sum(0), beyond.sum(0), loading.sum(0)]
-        self._total += [
-            (under | over).any(1).sum(),
-            overloaded.any(1).sum(),
-            (outside / self._half).sum(),
-            beyond.sum(),
-        ]
-        self._rows += len(voltage)
+    def by_branch(values: Real) -> Real:
+        out = np.full((num_branches, *values.shape[1:]), np.nan)
+        out[rated] = values
+        return out
 
-    def result(self) -> Risk:
-        """The statistics of all scenarios added so far; NaN throughout if there are none."""
-        rows = self._rows or np.nan
-        limited = ~np.isnan(self.network.bus_v_min), ~np.isnan(self.network.bus_v_max)
-        rated = self.network.branch_rated
-        return Risk(
-            num_rows=self._rows,
-            under_probability=np.where(limited[0], self._bus[0] / rows, np.nan),
-            over_probability=np.where(limited[1], self._bus[1] / rows, np.nan),
-            voltage_violation=np.where(limited[0] | limited[1], self._bus[2] / rows, np.nan),
-            overload_probability=np.where(rated, self._branch[0] / rows, np.nan),
-            overload=np.where(rated, self._branch[1] / rows, np.nan),
-            loading=np.where(rated, self._branch[2] / rows, np.nan),
-            any_voltage=float(self._total[0] / rows),
-            any_overload=float(self._total[1] / rows) if rated.any() else float("nan"),
-            voltage_excess=float(self._total[2] / rows),
-            overload_excess=float(self._total[3] / rows),
-        )
+    return Risk(
+        num_rows=statistics.num_rows,
+        under_probability=np.where(low, counts.under / rows, np.nan),
+        over_probability=np.where(high, counts.over / rows, np.nan),
+        voltage_violation=np.where(low | high, outside, np.nan),
+        overload_probability=by_branch(counts.overloaded / rows),
+        overload=by_branch(beyond),
+        loading=by_branch(loading),
+        any_voltage=float((scenarios[2] > 0).sum() / rows),
+        any_overload=float((scenarios[5] > 0).sum() / rows) if len(rated) else float("nan"),
+        voltage_excess=float(excess.sum()),
+        overload_excess=float(beyond.sum() if statistics.num_rows else np.nan),
+        voltage=np.column_stack(
+            [voltage[:, 0], voltage[:, 2], statistics.mean(counts.bus_sums[:, 0]),
+             voltage[:, 3], voltage[:, 1]]
+        ),
+        loading_tail=by_branch(loadings[:, [2, 3, 1]]),
+        worst_bus_share=_shares(scenarios[1], network.num_buses, rows),
+        worst_branch_share=by_branch(_shares(scenarios[4], len(rated), rows)),
+        worst_voltage=Distribution.of(scenarios[0, scenarios[1] >= 0]),
+        worst_loading=Distribution.of(scenarios[3, scenarios[4] >= 0]),
+        scenario_excess=Distribution.of(scenarios[2] + scenarios[5]),
+    )  # fmt: skip
 
 
-def _only_branches(network: Network, which: Int) -> Network:
-    """The network with these branches alone: all that their loading needs."""
-    return replace(
-        network,
-        branch_labels=tuple(network.branch_labels[b] for b in which),
-        branch_from=network.branch_from[which],
-        branch_to=network.branch_to[which],
-        branch_y=network.branch_y[which],
-        branch_in_service=network.branch_in_service[which],
-        branch_rating=network.branch_rating[which],
-        branch_rated=network.branch_rated[which],
-    )
+def _shares(places: Real, size: int, rows: float) -> Real:
+    """Share of scenarios in which each place is named; -1 names none."""
+    found: Int = places[places >= 0].astype(np.int64)
+    return np.bincount(found, minlength=size) / rows
 
 
 def risk_of(network: Network, voltage: Complex) -> Risk:
@@ -198,9 +193,9 @@ def risk_of(network: Network, voltage: Complex) -> Risk:
 
     Limits and ratings are the network's; `with_limits` sets others.
     """
-    counter = RiskCounter(network)
-    counter.add(voltage)
-    return counter.result()
+    statistics = Statistics(Limits.of(network))
+    statistics.add_complex(voltage)
+    return risk_from(network, statistics)
 
 
 def severity(*, excess: float, unsolved: float) -> float:

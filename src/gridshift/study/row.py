@@ -1,13 +1,15 @@
 """The row that a study keeps of one outage."""
 
 import time
-from dataclasses import Field, asdict, dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields
 from typing import Any
 
 import numpy as np
 
 from gridshift.arrays import Real
+from gridshift.grid.network import Network
 from gridshift.grid.powerflow import RowStatus
+from gridshift.grid.statistics import Distribution
 from gridshift.study.risk import LOST_SUPPLY
 from gridshift.trial.metrics import QUANTITIES, summarise
 
@@ -20,6 +22,10 @@ FAILED = "failed"
 
 def _nothing() -> Real:
     return np.empty(0)
+
+
+def _unknown() -> dict[str, float]:
+    return dict.fromkeys(Distribution._fields, NAN)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -60,6 +66,14 @@ class OutageRow:
     """Branch with the largest expected overload; empty if there is none."""
     worst_branch_probability: float = float("nan")
 
+    worst_voltage: dict[str, float] = field(default_factory=_unknown)
+    """Of each scenario's worst voltage, as distance from the middle of its band in half widths, so
+    that 1 is at a limit: mean, quantiles p95 and p99, max, and tail, the mean of the worst 5 %."""
+    worst_loading: dict[str, float] = field(default_factory=_unknown)
+    """The same of each scenario's highest loading."""
+    scenario_excess: dict[str, float] = field(default_factory=_unknown)
+    """The same of each scenario's sum of limit violations."""
+
     mae: dict[str, float] = field(default_factory=lambda: dict.fromkeys(QUANTITIES, float("nan")))
     """Errors on the hold-out."""
     mismatch: dict[str, float] = field(default_factory=lambda: summarise(np.empty(0)))
@@ -83,12 +97,26 @@ class OutageRow:
     """(B,) share of scenarios above the upper voltage limit."""
     bus_violation: Real = field(default_factory=_nothing, repr=False)
     """(B,) expected distance outside the limits, p.u."""
+    bus_worst: Real = field(default_factory=_nothing, repr=False)
+    """(B,) share of scenarios in which no bus has a worse voltage."""
+    bus_voltage_min: Real = field(default_factory=_nothing, repr=False)
+    """(B,) least magnitude over scenarios, p.u.; the next four are 5 % quantile and so on."""
+    bus_voltage_p5: Real = field(default_factory=_nothing, repr=False)
+    bus_voltage_mean: Real = field(default_factory=_nothing, repr=False)
+    bus_voltage_p95: Real = field(default_factory=_nothing, repr=False)
+    bus_voltage_max: Real = field(default_factory=_nothing, repr=False)
     branch_overload_probability: Real = field(default_factory=_nothing, repr=False)
     """(E,) share of scenarios with a loading above 1."""
     branch_overload: Real = field(default_factory=_nothing, repr=False)
     """(E,) expected loading beyond 1."""
     branch_loading: Real = field(default_factory=_nothing, repr=False)
     """(E,) mean loading."""
+    branch_loading_p95: Real = field(default_factory=_nothing, repr=False)
+    """(E,) 95 % quantile of the loading; then 99 % and the largest."""
+    branch_loading_p99: Real = field(default_factory=_nothing, repr=False)
+    branch_loading_max: Real = field(default_factory=_nothing, repr=False)
+    branch_worst: Real = field(default_factory=_nothing, repr=False)
+    """(E,) share of scenarios in which no branch has a higher loading."""
 
     @property
     def islanded(self) -> bool:
@@ -107,7 +135,7 @@ class OutageRow:
 
     def stored(self) -> dict[str, Any]:
         """The row as plain values and arrays; `of_stored` makes it again."""
-        return asdict(self)
+        return {f.name: getattr(self, f.name) for f in fields(self)}
 
     @classmethod
     def of_stored(
@@ -121,8 +149,7 @@ class OutageRow:
             return None
         if not np.isfinite(values["severity"]):
             return None
-        arrays: dict[str, Any] = {name: np.array(values[name], np.float64) for name in ARRAYS}
-        return cls(**(values | arrays))
+        return cls(**values)
 
     def short(self) -> dict[str, Any]:
         """The row without its values per bus and branch."""
@@ -135,10 +162,16 @@ BY_BUS = tuple(name for name in ARRAYS if name.startswith("bus_"))
 BY_BRANCH = tuple(name for name in ARRAYS if name.startswith("branch_"))
 
 
+def row_bytes(network: Network) -> int:
+    """Memory that a row of an outage of this grid takes."""
+    return 8 * (len(BY_BUS) * network.num_buses + len(BY_BRANCH) * network.num_branches)
+
+
 def _fits(f: Field, value: Any, size: int) -> bool:
     """Whether a stored value is what the field holds; arrays have `size` entries or none."""
     if f.name in ARRAYS:
-        return isinstance(value, list) and len(value) in (0, size) and all(map(_is_real, value))
+        real = isinstance(value, np.ndarray) and value.dtype == np.float64
+        return real and value.shape in ((0,), (size,))
     if f.type is float:
         return _is_real(value)
     if f.type == list[str]:
@@ -168,10 +201,11 @@ class Clock:
     def __call__(self, column: str) -> "_Span":
         return _Span(self._seconds, column)
 
-    def columns(self) -> dict[str, float]:
-        """Seconds by column, with `wall_s` since the clock was made."""
+    def columns(self, *, interleaved: bool = False) -> dict[str, float]:
+        """Seconds by column; `wall_s` is their sum where the work was interleaved with others'."""
         columns = {f"{name}_s": seconds for name, seconds in self._seconds.items()}
-        return columns | {"wall_s": time.perf_counter() - self._began}
+        wall = sum(columns.values()) if interleaved else time.perf_counter() - self._began
+        return columns | {"wall_s": wall}
 
 
 class _Span:

@@ -1,6 +1,6 @@
-"""Rows of a study on disk: one parquet file a task, named by the task's hash, written whole or not.
+"""A study on disk: the rows of finished tasks, then tables, summary and report.
 
-A folder holds `rows/<key>.parquet` for each finished task, and for the last finished study
+A folder holds the row of each finished task in `rows` (`journal`), and for the last finished study
 `screening.parquet` (all rows, ranked), `summary.json` and `report.html`. A row is found again only
 by the hash of everything that it depends on, so a study resumes where it stopped and rows of
 another configuration in the same folder are never taken for its own.
@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from gridshift.errors import StorageError
 from gridshift.storage import clear_left_over, replacing, write_text
+from gridshift.study.journal import Journal
 from gridshift.study.text import json_value
 
 
@@ -35,27 +36,21 @@ class Store:
 
     def __init__(self, folder: str | Path):
         self.folder = Path(folder)
-        self._rows = self.folder / "rows"
+        rows = self.folder / "rows"
         try:
-            self._rows.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=self._rows):
+            rows.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=rows):
                 pass
         except OSError as error:
             raise StorageError(
                 f"cannot write to {self.folder}: {error.strerror}; choose another folder"
             ) from error
         clear_left_over(self.folder)
-        clear_left_over(self._rows)
+        self._journal = Journal(rows)
 
     def load(self, key: str) -> dict[str, Any] | None:
         """The finished row of a task; None if there is none, or one that is damaged."""
-        try:
-            table = pq.ParquetFile(self._row_path(key), page_checksum_verification=True).read()
-            if table.num_rows != 1 or (table.schema.metadata or {}).get(b"key") != key.encode():
-                return None
-            return table.to_pylist()[0]
-        except (pa.ArrowException, OSError, ValueError):  # recomputed, and then replaced
-            return None
+        return self._journal.load(key)
 
     def save(self, key: str, row: Mapping[str, Any]) -> None:
         """Keep the finished row of a task.
@@ -63,8 +58,11 @@ class Store:
         Raises:
             StorageError: it cannot be written; nothing half-written is left.
         """
-        table = pa.Table.from_pylist([dict(row)]).replace_schema_metadata({"key": key})
-        _write(table, self._row_path(key))
+        self._journal.save(key, row)
+
+    def keys(self) -> list[str]:
+        """Tasks of which there is a row, damaged or not."""
+        return self._journal.keys()
 
     def finish(self, rows: Iterable[Mapping[str, Any]], summary: Mapping[str, Any]) -> Path:
         """Write all rows of the study as one table and its summary; return the summary's path.
@@ -81,9 +79,6 @@ class Store:
     def write_text(self, name: str, text: str) -> Path:
         """Write a text file of the folder, all of it or nothing, and return its path."""
         return write_text(self.folder / name, text)
-
-    def _row_path(self, key: str) -> Path:
-        return self._rows / f"{key}.parquet"
 
 
 def _write(table: pa.Table, path: Path) -> None:

@@ -30,12 +30,13 @@ from gridshift.grid.network import Network
 from gridshift.grid.powerflow import solve
 from gridshift.grid.readers import read_grid
 from gridshift.grid.scenarios import scenarios, stream
+from gridshift.grid.statistics import SCENARIO_BYTES, statistics_bytes
 from gridshift.memory import require_memory
 from gridshift.study.ledger import ledger
-from gridshift.study.outage import Setting, screen_outage
+from gridshift.study.outage import Setting, screen_outages
 from gridshift.study.provenance import about_this_run
 from gridshift.study.risk import Risk, limit_notes, risk_of, severity
-from gridshift.study.row import OutageRow
+from gridshift.study.row import OutageRow, row_bytes
 from gridshift.study.screening import ScreenConfig, Screening
 from gridshift.study.store import Store, task_key
 from gridshift.threads import Threads
@@ -47,8 +48,14 @@ if TYPE_CHECKING:
     from gridshift.adapt.base import Base
     from gridshift.adapt.methods import Method
 
-FORMAT = 3
+FORMAT = 4
 """Raised whenever stored rows change their meaning; older ones are then recomputed."""
+TOGETHER = 16
+"""Outages at most whose topologies are prepared together: a multiple of Newton's lanes."""
+GROUPS = 4
+"""Groups at least for each worker, so that none waits long for the others at the end."""
+GROUP_BYTES = 1 << 26
+"""What is kept of the scenarios of a group."""
 NUM_INTACT = 1000
 """Scenarios at most that are solved on the intact grid, to compare with."""
 
@@ -105,6 +112,7 @@ def screen(
     splitting: tuple[dict[str, Any], ...] = ()
     if config.contingencies in (*KINDS, "n-2"):
         outages, cut_off, splitting = _set_apart(network, outages, cut_off)
+    require_memory(len(outages) * row_bytes(network), f"rows of {len(outages):,} outages")
 
     if method is not None:
         surrogate = _base(network, config, method) if surrogate is None else surrogate
@@ -172,8 +180,12 @@ def require_possible(network: Network, config: ScreenConfig) -> None:
     for what, number in (("context", config.num_context), ("hold-out", config.num_holdout)):
         require_rows(network, number, f"{what} scenarios", times=workers)
     number = config.num_scenarios
-    kept = 8 + (16 * workers if config.method == EXACT else 0)  # spread; mismatch, and its copy
-    require_memory(kept * number, f"{number:,} scenarios on {workers} workers", count=number)
+    kept = SCENARIO_BYTES + (16 if config.method == EXACT else 0)  # mismatch, and its copy
+    each = TOGETHER if config.method == EXACT else 1
+    outages = workers * max(1, min(each, GROUP_BYTES // (kept * number)))
+    # twice: what is counted, and the table that it is put together to
+    needed = 8 * number + outages * (2 * kept * number + statistics_bytes(network))
+    require_memory(needed, f"{number:,} scenarios on {workers} workers", count=number)
 
 
 def _method(config: ScreenConfig) -> "Method | None":
@@ -274,11 +286,12 @@ def _sweep(
         if progress is not None:
             progress(len(rows), len(outages), row)
 
-    def work(index: int) -> OutageRow:
-        row = screen_outage(setting, outages[index], cut_off=cut_off[index])
+    def work(group: Sequence[int]) -> list[OutageRow]:
+        found = screen_outages(within, [outages[i] for i in group], [cut_off[i] for i in group])
         if store is not None:
-            store.save(keys[index], row.stored())
-        return row
+            for index, row in zip(group, found, strict=True):
+                store.save(keys[index], row.stored())
+        return found
 
     missing = []
     for index, key in enumerate(keys):
@@ -288,10 +301,25 @@ def _sweep(
         else:
             note(found)
     resumed = len(rows)
-    with _pool(setting.config.num_workers) as pool:
-        for future in as_completed([pool.submit(work, index) for index in missing]):
-            note(future.result())
+    groups, workers, threads = _shared(setting.config, missing)
+    within = replace(setting, threads=threads)
+    with _pool(workers) as pool:
+        for future in as_completed([pool.submit(work, group) for group in groups]):
+            for row in future.result():
+                note(row)
     return rows, resumed
+
+
+def _shared(config: ScreenConfig, missing: list[int]) -> tuple[list[list[int]], int, int]:
+    """Groups of outages, how many are studied at once, and threads within each outage."""
+    workers = max(1, min(config.num_workers, len(missing)))
+    size = 1
+    if config.method == EXACT:
+        kept = (SCENARIO_BYTES + 16) * config.num_scenarios
+        size = min(TOGETHER, len(missing) // (GROUPS * workers), GROUP_BYTES // kept)
+    size = max(1, size)
+    groups = [missing[first : first + size] for first in range(0, len(missing), size)]
+    return groups, workers, config.num_workers // workers
 
 
 def _found(network: Network, outage: Outage, store: Store | None, key: str) -> OutageRow | None:

@@ -78,14 +78,20 @@ def at_end(lanes, branches, e, end, voltage):
     t = element(branches.bus, 2 * e + 1) * (2 * w)
     f_re, f_im = load(lanes, voltage, f), load(lanes, voltage, f + w)
     t_re, t_im = load(lanes, voltage, t), load(lanes, voltage, t + w)
-    at = 8 * e + 4 * end
-    g = fill(lanes, element(branches.admittance, at))
-    b = fill(lanes, element(branches.admittance, at + 1))
-    re = mulsub(b, f_im, g * f_re)
-    im = muladd(b, f_re, g * f_im)
-    g = fill(lanes, element(branches.admittance, at + 2))
-    b = fill(lanes, element(branches.admittance, at + 3))
-    re = mulsub(b, t_im, muladd(g, t_re, re))
-    im = muladd(b, t_re, muladd(g, t_im, im))
+    re, im = branch_current(lanes, branches.admittance, 8 * e + 4 * end, f_re, f_im, t_re, t_im)
     own = element(branches.bus, 2 * e + end) * (2 * w)
     return load(lanes, voltage, own), load(lanes, voltage, own + w), re, im
+
+
+@compiled
+def branch_current(lanes, admittance, at, f_re, f_im, t_re, t_im):
+    """y_f v_f + y_t v_t, with the two admittances at four consecutive places."""
+    g = fill(lanes, element(admittance, at))
+    b = fill(lanes, element(admittance, at + 1))
+    re = mulsub(b, f_im, g * f_re)
+    im = muladd(b, f_re, g * f_im)
+    g = fill(lanes, element(admittance, at + 2))
+    b = fill(lanes, element(admittance, at + 3))
+    re = mulsub(b, t_im, muladd(g, t_re, re))
+    im = muladd(b, t_re, muladd(g, t_im, im))
+    return re, im

@@ -1,0 +1,145 @@
+"""Rows in files that only grow: one record a row, written at once and checked when it is read.
+
+Each run appends to a file of its own. A record is `BEGIN`, the length of its content, the key, a
+digest of key and content, and the content: a line of JSON, then the arrays that it names as they
+lie in memory. A run that is killed leaves at most its last record torn; what is torn or damaged is
+not taken, and what is behind it is found again by its `BEGIN`. A file for every row would
+take longer than many outages do.
+"""
+
+import hashlib
+import json
+import os
+import secrets
+import struct
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gridshift.errors import StorageError
+
+BEGIN = b"\nrow\x00\xffgs1"
+HEAD = struct.Struct(f"<{len(BEGIN)}sQ32s16s")
+SUFFIX = ".rows"
+
+
+class Journal:
+    """Rows of a folder by key; may be used by several threads at once."""
+
+    def __init__(self, folder: Path):
+        self._folder = folder
+        self._lock = threading.Lock()
+        self._file = -1
+        # names in the order of time, so that the newest row of a key is found
+        self._path = folder / f"{time.time_ns():020}-{secrets.token_hex(4)}{SUFFIX}"
+        self._places: dict[str, list[tuple[Path, int, int]]] = {}
+        for path in sorted(folder.glob(f"*{SUFFIX}")):
+            for key, start, length in _records(path):
+                self._places.setdefault(key, []).append((path, start, length))
+
+    def __del__(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+
+    def keys(self) -> list[str]:
+        """Keys of all records, damaged ones included."""
+        return list(self._places)
+
+    def load(self, key: str) -> dict[str, Any] | None:
+        """The newest undamaged row of a key; None if there is none."""
+        for path, start, length in reversed(self._places.get(key, [])):
+            try:
+                with path.open("rb") as file:
+                    file.seek(start)
+                    record = file.read(HEAD.size + length)
+            except OSError:
+                continue
+            row = _row(record, key)
+            if row is not None:
+                return row
+        return None
+
+    def save(self, key: str, row: Mapping[str, Any]) -> None:
+        """Append a row.
+
+        Raises:
+            StorageError: it cannot be written; the file is as it was.
+        """
+        record = _record(key, row)
+        with self._lock:
+            try:
+                if self._file < 0:
+                    self._file = os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+                start = os.lseek(self._file, 0, os.SEEK_END)
+                try:
+                    written = 0
+                    while written < len(record):
+                        written += os.write(self._file, record[written:])
+                except OSError:
+                    os.ftruncate(self._file, start)
+                    raise
+            except OSError as error:
+                raise StorageError(
+                    f"cannot write {self._path}: {error.strerror or error}"
+                ) from error
+            place = (self._path, start, len(record) - HEAD.size)
+            self._places.setdefault(key, []).append(place)
+
+
+def _record(key: str, row: Mapping[str, Any]) -> bytes:
+    arrays = {name: value for name, value in row.items() if isinstance(value, np.ndarray)}
+    rest = {name: value for name, value in row.items() if name not in arrays}
+    shapes = {name: [str(value.dtype), *value.shape] for name, value in arrays.items()}
+    line = json.dumps([list(row), rest, shapes]).encode()
+    content = b"\n".join([line, b"".join(value.tobytes() for value in arrays.values())])
+    name = key.encode()
+    return HEAD.pack(BEGIN, len(content), name, _digest(name, content)) + content
+
+
+def _row(record: bytes, key: str) -> dict[str, Any] | None:
+    """The row of a record; None if it is damaged or another's."""
+    _, length, name, digest = HEAD.unpack_from(record)
+    content = record[HEAD.size :]
+    if len(content) != length or name != key.encode() or digest != _digest(name, content):
+        return None
+    line, _, raw = content.partition(b"\n")
+    order, values, shapes = json.loads(line)
+    start = 0
+    for array, (kind, *shape) in shapes.items():
+        values[array] = np.frombuffer(raw, kind, int(np.prod(shape)), start).reshape(shape)
+        start += values[array].nbytes
+    return {name: values[name] for name in order}
+
+
+def _digest(key: bytes, content: bytes) -> bytes:
+    return hashlib.blake2b(content, key=key, digest_size=16).digest()
+
+
+def _records(path: Path) -> Iterator[tuple[str, int, int]]:
+    """Key, start and length of the content of each record of a file, whole ones only."""
+    try:
+        with path.open("rb") as file:
+            size, start = os.fstat(file.fileno()).st_size, 0
+            while start + HEAD.size <= size:
+                file.seek(start)
+                begin, length, name, _ = HEAD.unpack(file.read(HEAD.size))
+                end = start + HEAD.size + length
+                if begin == BEGIN and end <= size and name.isalnum():
+                    yield name.decode("ascii", "replace"), start, length
+                    start = end
+                else:
+                    start = _next_begin(file, start + 1)
+    except OSError:
+        return
+
+
+def _next_begin(file: Any, start: int) -> int:
+    """Where the next record begins, or the end of the file."""
+    file.seek(start)
+    rest = file.read()
+    found = rest.find(BEGIN)
+    return start + (found if found >= 0 else len(rest))
