@@ -116,7 +116,7 @@ def test_with_the_tangents_linear_physics_the_state_is_exact(grid, out):
 
 
 def test_ten_cases_beat_every_use_of_sixty_without_the_end_buses(grid, base, outage_rows):
-    from gridshift.adapt.ridge import adapt_ridge
+    from gridshift.adapt.context_methods import adapt_ridge
 
     test = rows(outage_rows.network, 200, seed=9)
     ten = adapt_compensation(base, Context.of(outage_rows.rows(slice(0, 10))))
