@@ -9,6 +9,7 @@ from gridshift.adapt.baselines.modular_gp import adapt_modular_gp, start_modular
 from gridshift.adapt.baselines.pfgnn_multi import adapt_pfgnn_multi, start_pfgnn_multi
 from gridshift.adapt.baselines.pi_ttt import adapt_pi_ttt
 from gridshift.adapt.baselines.ttf_ensemble import adapt_ttf_ensemble, start_ttf_ensemble
+from gridshift.adapt.compensation import adapt_compensation
 from gridshift.adapt.context import Context, Predictor
 from gridshift.adapt.method import Method, Need
 from gridshift.adapt.moment_methods import (
@@ -20,6 +21,7 @@ from gridshift.adapt.moment_methods import (
     adapt_with_context_statistics,
     adapt_zscore_paired,
 )
+from gridshift.adapt.regression import start_regression
 from gridshift.adapt.ridge import adapt_ridge, adapt_ridge_features
 from gridshift.adapt.surrogate_config import ZCA_SAS
 from gridshift.adapt.tangent_methods import adapt_corrected_tangent, adapt_tangent
@@ -115,6 +117,15 @@ METHODS: dict[str, Method] = {
             needs=("solved cases",),
             source="gridshift; penalty by leave-one-out",
             adapt=adapt_ridge_features,
+        ),
+        Method(
+            name="compensation",
+            summary="a closed-form base, and what changes at the buses that the change touches",
+            needs=("solved cases",),
+            source="gridshift; Alsac, Stott and Tinney 1983",
+            adapt=adapt_compensation,
+            base=start_regression,
+            exportable=False,
         ),
         Method(
             name="icw-auto",
