@@ -1,8 +1,7 @@
 """Errors of compensation, the table of issue 13: every single line outage, and the headline ones.
 
     python benchmarks/compensation.py case30 case118 case300
-    python benchmarks/compensation.py --icw case30 case118     # ICW with 400 cases beside it
-    python benchmarks/compensation.py --summary                # prints the table, measures nothing
+    python benchmarks/compensation.py --summary    # prints the table, measures nothing
 
 Every finished record is written to `benchmarks/results/compensation.json` at once, and one that is
 there is not made again. Contexts and test rows are those of `gridshift adapt` with the same seed:
@@ -16,20 +15,19 @@ import time
 from pathlib import Path
 
 import numpy as np
-import torch
+import pyarrow.parquet as pq
 
 from gridshift.adapt.base import Base
-from gridshift.adapt.cache import cached_surrogate
 from gridshift.adapt.compensation import adapt_compensation
 from gridshift.adapt.context import Context
 from gridshift.adapt.datasets import Dataset, generate
-from gridshift.adapt.methods import METHODS
 from gridshift.adapt.regression import start_regression
 from gridshift.adapt.surrogate_config import SurrogateConfig
 from gridshift.errors import GridshiftError
 from gridshift.grid.contingency import cut_off_buses, enumerate_outages, outage_text
 from gridshift.grid.network import Network
 from gridshift.grid.readers import read_grid
+from gridshift.learn.regression import REGRESSIONS
 from gridshift.storage import replacing
 from gridshift.trial.cases import draw
 
@@ -76,45 +74,32 @@ def compensated(bases: dict[str, Base], network: Network, seed: int) -> dict:
     return found
 
 
-def icw(surrogate: Base, network: Network, seed: int) -> dict:
-    test = rows(network, "test", 1000, seed)
-    context = Context.of(rows(network, "context", 400, seed))
-    names = ("icw", "icw-paired", "ridge")
-    return {f"{name}@400": mae(METHODS[name].fit(surrogate, context), test) for name in names}
-
-
 def mae(predictor, test: Dataset) -> float:
     return float(f"{np.abs(predictor.predict(test.x) - test.y).mean():.4g}")
 
 
-def measure(case: str, with_icw: bool, records: dict[str, dict]) -> None:
+def measure(case: str, records: dict[str, dict]) -> None:
     network = read_grid(case)
     outages = outages_of(case, network)
-    for seed in SEEDS[:1] if with_icw else SEEDS:
-        config = SurrogateConfig(seed=seed)
-        kind = "icw" if with_icw else "compensation"
-        todo = [o for o in outages if f"{kind} {case} {o} seed {seed}" not in records]
+    for seed in SEEDS:
+        todo = [o for o in outages if f"compensation {case} {o} seed {seed}" not in records]
         if not todo:
             continue
-        if with_icw:
-            bases: dict[str, Base] = {"icw": cached_surrogate(network, SurrogateConfig())}
-        else:
-            names = ("linear", "quadratic")
-            bases = {name: start_regression(network, config, name=name) for name in names}
+        config = SurrogateConfig(seed=seed)
+        bases: dict[str, Base] = {
+            name: start_regression(network, config, name=name) for name in REGRESSIONS
+        }
         for name, base in bases.items():
             records[f"base {case} {name} seed {seed}"] = {"mae": base.mae}
-        for outage in todo:
+        for number, outage in enumerate(todo):
             left, began = network.without(outage.split(",")), time.perf_counter()
             try:
-                if with_icw:
-                    found = icw(bases["icw"], left, seed)
-                else:
-                    found = compensated(bases, left, seed)
+                found = compensated(bases, left, seed)
             except GridshiftError as problem:
                 found = {"problem": str(problem)}
             found["wall_s"] = round(time.perf_counter() - began, 3)
-            records[f"{kind} {case} {outage} seed {seed}"] = found
-            if len(outage.split(",")) > 1 or todo.index(outage) % 20 == 0:
+            records[f"compensation {case} {outage} seed {seed}"] = found
+            if number % 20 == 0:
                 write(records)
         write(records)
 
@@ -130,7 +115,7 @@ def summarise(records: dict[str, dict]) -> None:
     for case, outages in HEADLINE.items():
         for outage in outages:
             found = [records.get(f"compensation {case} {outage} seed {s}") for s in SEEDS]
-            for name in ("linear", "quadratic"):
+            for name in REGRESSIONS:
                 for size in SIZES:
                     errors = [
                         one[f"{name}@{size}"] for one in found if one and "problem" not in one
@@ -141,33 +126,42 @@ def summarise(records: dict[str, dict]) -> None:
                             f" {max(errors):.2g} |"
                         )
     print("\n| all single lines | method | median | mean | worst |\n|---|---|---|---|---|")
+    beside = icw_records()
     for case in EVERY:
-        for kind in ("compensation", "icw"):
-            found = [
-                one
-                for key, one in records.items()
-                if key.startswith(f"{kind} {case} ")
-                and key.count(":") == 1
-                and "problem" not in one
-            ]
-            for key in [k for k in (found or [{}])[0] if "@" in k and not k.endswith("took")]:
-                errors = np.array([one[key] for one in found])
+        found = {
+            key: one
+            for key, one in records.items()
+            if key.startswith(f"compensation {case} ") and "," not in key and "problem" not in one
+        }
+        columns = [f"{name}@{size}" for name in REGRESSIONS for size in SIZES]
+        table = {column: [one[column] for one in found.values()] for column in columns}
+        table["icw@400"] = [beside[key] for key in found if key in beside]
+        for column, errors in table.items():
+            if errors:
                 print(
-                    f"| {case}, {len(errors)} rows | {key} | {np.median(errors):.2g} |"
-                    f" {errors.mean():.2g} | {errors.max():.2g} |"
+                    f"| {case}, {len(errors)} rows | {column} | {np.median(errors):.2g} |"
+                    f" {np.mean(errors):.2g} | {max(errors):.2g} |"
                 )
+
+
+def icw_records() -> dict[str, float]:
+    """ICW with 400 cases on the same rows of seed 0, from `benchmarks/tangent.py`."""
+    rows_ = pq.read_table(RESULTS.with_name("tangent.parquet")).to_pylist()
+    return {
+        f"compensation {row['record'].replace(' spread 0.2', ' seed 0')}": row["icw@400"]
+        for row in rows_
+        if row["record"].endswith(" spread 0.2") and row["icw@400"] is not None
+    }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("cases", nargs="*", choices=[*HEADLINE, []])
-    parser.add_argument("--icw", action="store_true", help="ICW and its relatives, seed 0")
     parser.add_argument("--summary", action="store_true")
     given = parser.parse_args()
-    torch.set_num_threads(1)
     records = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
     for case in given.cases:
-        measure(case, given.icw, records)
+        measure(case, records)
     if given.summary:
         summarise(records)
 

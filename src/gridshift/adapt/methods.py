@@ -9,6 +9,7 @@ from gridshift.adapt.baselines.modular_gp import adapt_modular_gp, start_modular
 from gridshift.adapt.baselines.pfgnn_multi import adapt_pfgnn_multi, start_pfgnn_multi
 from gridshift.adapt.baselines.pi_ttt import adapt_pi_ttt
 from gridshift.adapt.baselines.ttf_ensemble import adapt_ttf_ensemble, start_ttf_ensemble
+from gridshift.adapt.compensation import adapt_compensation
 from gridshift.adapt.context import Context, Predictor
 from gridshift.adapt.context_methods import (
     adapt_auto,
@@ -22,6 +23,7 @@ from gridshift.adapt.context_methods import (
     adapt_zscore_paired,
 )
 from gridshift.adapt.method import Method, Need
+from gridshift.adapt.regression import start_regression
 from gridshift.adapt.tangent_methods import adapt_corrected_tangent, adapt_tangent
 from gridshift.learn.third_moment import ZCA_SAS
 
@@ -69,6 +71,10 @@ _ROSTER = (
     Method(name="ridge-features", needs=CASES, adapt=adapt_ridge_features,
            summary="linear regression of y on the surrogate's output and x over the context",
            source="gridshift; penalty by leave-one-out"),
+    Method(name="compensation", needs=CASES, adapt=adapt_compensation, base=start_regression,
+           exportable=False,
+           summary="a closed-form base, and what changes at the buses that the change touches",
+           source="gridshift; Alsac, Stott and Tinney 1983"),
     Method(name="icw-auto", needs=CASES, adapt=adapt_auto, transform="zca",
            summary="the best on the context of all above that need solved cases only",
            source="gridshift; cross-validation"),

@@ -18,7 +18,7 @@ from gridshift.learn.regression import Regression, RegressionConfig, fit_regress
 from gridshift.learn.training import Progress
 
 NUM_ROWS = 6_000
-"""Solved rows unless the configuration says otherwise; more gain little (docs/decisions/0008)."""
+"""Solved rows unless the configuration says otherwise; more gain little (docs/decisions/0009)."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -190,8 +190,12 @@ def products(components: Real) -> Real:
     The products of the first k components are a prefix of those of all.
     """
     one = np.hstack([np.ones((len(components), 1)), components])
-    i, j = np.tril_indices(one.shape[1])
-    return one[:, i[1:]] * one[:, j[1:]]
+    out, start = np.empty((len(one), _num_products(components.shape[1]))), 0
+    for last in range(1, one.shape[1]):
+        stop = start + last + 1
+        np.multiply(one[:, : last + 1], one[:, last : last + 1], out=out[:, start:stop])
+        start = stop
+    return out
 
 
 def _num_products(num_components: int) -> int:
@@ -233,10 +237,18 @@ def _choose(
     while config.name == "quadratic" and len(steps) < config.max_rounds:
         numbers = FURTHER_COMPONENTS if steps else COMPONENTS
         numbers = [num for num in numbers if num <= config.max_components]
-        tried = [
-            attempt for group in groups for attempt in _attempts(y_hat, y, held, group, numbers)
-        ]
-        now, step = min(tried, key=lambda one: one[0], default=(np.inf, None))
+        now, step = min(
+            (
+                attempt
+                for group in groups
+                for attempt in _attempts(y_hat, y, held, group, numbers[:-1] or numbers)
+            ),
+            key=lambda one: one[0],
+            default=(np.inf, None),
+        )
+        if step is not None and len(numbers) > 1:  # the most are worth their time for one group
+            more = _attempts(y_hat, y, held, step.group, numbers[-1:])
+            now, step = min([(now, step), *more], key=lambda one: one[0])
         if step is None or now > GAIN * mae:
             break
         steps.append(step)
