@@ -59,8 +59,8 @@ def rows(network: Network, role: str, num: int, seed: int) -> Dataset:
     return generate(network, drawn, min_rows=(num + 1) // 2)
 
 
-def compensated(bases: dict[str, Base], network: Network, seed: int) -> dict:
-    """MAE by base and size, what was chosen, and the base's own without any change."""
+def compensated(bases: dict[str, Base], network: Network, seed: int, *, choices: bool) -> dict:
+    """MAE by base and size, the base's own without any change, and what was chosen, if asked."""
     test = rows(network, "test", 1000, seed)
     found: dict = {"num_test": len(test)}
     for name, base in bases.items():
@@ -70,7 +70,8 @@ def compensated(bases: dict[str, Base], network: Network, seed: int) -> dict:
             predictor = adapt_compensation(base, context)
             found[f"{name}@{size}"] = mae(predictor, test)
             chosen = predictor.compensation
-            found[f"{name}@{size} took"] = f"{chosen.features}, {chosen.rest}"
+            if choices:
+                found[f"{name}@{size} took"] = f"{chosen.features}, {chosen.rest}"
     return found
 
 
@@ -94,7 +95,7 @@ def measure(case: str, records: dict[str, dict]) -> None:
         for number, outage in enumerate(todo):
             left, began = network.without(outage.split(",")), time.perf_counter()
             try:
-                found = compensated(bases, left, seed)
+                found = compensated(bases, left, seed, choices=outage in HEADLINE[case])
             except GridshiftError as problem:
                 found = {"problem": str(problem)}
             found["wall_s"] = round(time.perf_counter() - began, 3)
