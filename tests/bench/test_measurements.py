@@ -13,7 +13,7 @@ from gridshift.bench.phases import chord_phases
 from gridshift.bench.solve import compare
 from gridshift.bench.tables import peers_table, ratios_table
 from gridshift.bench.threads import scaling
-from gridshift.cli.output import plain
+from gridshift.study.text import json_value
 from gridshift.grid.prepared import prepare
 from gridshift.grid.readers import read_grid
 from gridshift.grid.scenarios import sample_loads
@@ -60,7 +60,7 @@ def test_the_ratio_is_to_the_fastest_mode_that_keeps_all_rows():
 
 
 def test_a_result_survives_json_and_becomes_tables(case14):
-    found = json.loads(json.dumps(plain(case14.as_dict())))
+    found = json.loads(json.dumps(json_value(case14.as_dict())))
     assert found["us_per_row"] == found["peers"][0]["us_per_row"]
     assert found["ratio_to_lightsim2grid"] == pytest.approx(case14.ratio_to_lightsim2grid)
     assert "case14" in ratios_table([found]).markdown()

@@ -13,7 +13,6 @@ import scipy.sparse as sp
 from gridshift.arguments import shown
 from gridshift.arrays import Bool, Complex, Int, Real
 from gridshift.errors import OutageError
-from gridshift.grid.kernels.graph import unreachable
 
 
 class BusKind(IntEnum):
@@ -239,6 +238,8 @@ class Network:
 
     def cut_off_buses(self) -> Int:
         """Buses without a path to any slack bus over branches in service, ascending."""
+        from gridshift.grid.kernels.graph import unreachable  # loads the compiler
+
         on = self.branch_in_service.copy()  # a kernel is compiled for arrays that can be written
         return unreachable(self.branch_from, self.branch_to, on, self.bus_kind == BusKind.SLACK)
 
