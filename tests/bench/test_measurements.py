@@ -13,10 +13,10 @@ from gridshift.bench.phases import chord_phases
 from gridshift.bench.solve import compare
 from gridshift.bench.tables import peers_table, ratios_table
 from gridshift.bench.threads import scaling
-from gridshift.study.text import json_value
 from gridshift.grid.prepared import prepare
 from gridshift.grid.readers import read_grid
 from gridshift.grid.scenarios import sample_loads
+from gridshift.study.text import json_value
 
 
 @pytest.fixture(scope="module")
