@@ -108,7 +108,8 @@ def solve(
         threads: worker threads over blocks of rows; results don't depend on it.
         powers: return branch powers.
         loading: return branch loading.
-        device: where the chord steps run, 'cpu' or 'gpu' (CUDA).
+        device: where the chord steps run, 'cpu' or 'gpu' (CUDA; tried in numba's simulator alone, so
+            nothing is known of its speed).
 
     Raises:
         GridshiftError: a setting that means nothing, or a GPU that isn't there.
