@@ -52,7 +52,7 @@ docs: $(STAMP) ## rewrite docs/cli.md from the command definitions
 	@$(BIN)/python docs/write_cli.py
 
 bench: $(STAMP) ## time the engine against other programs; nothing else should run meanwhile
-	@$(BIN)/python benchmarks/engine.py
+	@$(BIN)/python -m benchmarks.engine
 
 clean: ## remove .venv and caches
 	rm -rf $(VENV) $(VENV).lock build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache

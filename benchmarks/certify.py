@@ -23,12 +23,12 @@ from gridshift.adapt.certificate import certify
 from gridshift.adapt.datasets import generate
 from gridshift.adapt.methods import METHODS, Context
 from gridshift.adapt.surrogate import SurrogateConfig
-from gridshift.bench.peers import PEERS, Case
 from gridshift.grid.contingency import cut_off_buses, enumerate_outages, outage_text
 from gridshift.grid.layout import Layout
 from gridshift.grid.powerflow import solve
 from gridshift.grid.readers import read_grid
 from gridshift.grid.readers.pandapower_source import builtin_net, quiet_pandapower
+from gridshift.peers.roster import PEERS, Case
 from gridshift.study.provenance import about_this_run
 from gridshift.trial.cases import draw
 

@@ -155,3 +155,54 @@ def test_without_temporary_files_the_advice_is_to_name_a_folder(places, monkeypa
     monkeypatch.setattr(tempfile, "tempdir", str(places / "none"))
     with pytest.raises(StorageError, match="TMPDIR"):
         caches.temporary_folder()
+
+
+class Copy:
+    """A copy of the package with a small kernel of its own, as an upgrade in place finds it."""
+
+    def __init__(self, folder: Path):
+        leave_out = shutil.ignore_patterns("__pycache__", "*.egg-info", "gridshift_paper")
+        shutil.copytree(SOURCES, folder, ignore=leave_out)
+        self.folder, self.grid = folder, folder / "gridshift" / "grid"
+
+    def write(self, module: str, factor: int) -> None:
+        """A named tuple in this module, a kernel that reads it, and one that this kernel calls."""
+        (self.grid / f"{module}.py").write_text(
+            "from typing import NamedTuple\n\n\nclass Pair(NamedTuple):\n    a: int\n    b: int\n"
+        )
+        start = "from gridshift.grid.kernels.steps import compiled\n"
+        (self.grid / "kernels" / "called.py").write_text(
+            f"{start}\n\n@compiled\ndef scaled(value):\n    return {factor} * value\n"
+        )
+        (self.grid / "kernels" / "calling.py").write_text(
+            f"{start}from gridshift.grid.kernels.called import scaled\n\n\n"
+            "@compiled\ndef total(pair):\n    return scaled(pair.a) + scaled(pair.b)\n"
+        )
+
+    def total(self, module: str) -> tuple[int, int]:
+        """What the kernel says of (1, 2) in a new process, and how often it came from the cache."""
+        code = (
+            f"from gridshift.grid.{module} import Pair\n"
+            "from gridshift.grid.kernels.calling import total\n"
+            "print(total(Pair(1, 2)), sum(total.stats.cache_hits.values()))"
+        )
+        env = {k: v for k, v in os.environ.items() if k != caches.NUMBA}
+        done = subprocess.run(
+            [sys.executable, "-c", code], env=env | {"PYTHONPATH": str(self.folder)},
+            capture_output=True, text=True,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        value, hits = map(int, done.stdout.split())
+        return value, hits
+
+
+def test_an_upgrade_in_place_runs_over_what_an_older_version_compiled(tmp_path):
+    copy = Copy(tmp_path / "src")
+    copy.write("old", factor=2)
+    assert copy.total("old") == (6, 0)
+    assert copy.total("old") == (6, 1)
+    (copy.grid / "old.py").rename(copy.grid / "new.py")  # the kept index names a module that's gone
+    assert copy.total("new") == (6, 0)
+    copy.write("new", factor=3)  # of the kernel that is called: the caller's file is the same
+    assert copy.total("new") == (9, 0)
+    assert copy.total("new") == (9, 1)

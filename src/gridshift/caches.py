@@ -4,7 +4,9 @@ Containers often have a package that can't be written and a home that isn't ther
 folder then takes the place of the usual ones, and one warning says so.
 """
 
+import hashlib
 import os
+import re
 import stat
 import sys
 import tempfile
@@ -16,6 +18,8 @@ from pathlib import Path
 from gridshift.errors import GridshiftWarning, StorageError
 
 NUMBA = "NUMBA_CACHE_DIR"
+_KERNELS = Path(__file__).parent / "grid" / "kernels"
+_NAMED_TUPLE = re.compile(r"^class \w+\(NamedTuple\):\n(?:[ \t].*\n|\n)*", re.MULTILINE)
 
 
 def cache_folder() -> Path:
@@ -57,8 +61,8 @@ def where_it_can_be_written(path: Path) -> Path:
         return path
 
 
-def prepare_kernel_cache() -> bool:
-    """Give numba a folder for compiled kernels where it would find none; False if there is none.
+def prepare_kernel_cache() -> Path | None:
+    """Where numba can keep what it compiles, its own choice if it has one; None if nowhere.
 
     It looks at `$NUMBA_CACHE_DIR`, beside the kernels, and in the user's cache directory, and
     raises if none can be written. To be called before a kernel is defined.
@@ -68,22 +72,45 @@ def prepare_kernel_cache() -> bool:
     """
     chosen = os.environ.get(NUMBA)
     places = [Path(chosen)] if chosen else []
-    places.append(Path(__file__).parent / "grid" / "kernels" / "__pycache__")
+    places.append(_KERNELS / "__pycache__")
     if (user := _user_caches()) is not None:
         places.append(user / "numba")
-    if any(can_write(place) for place in places):
-        return True
+    for place in places:
+        if can_write(place):
+            return place
     try:
         folder = temporary_folder() / "kernels"
     except StorageError:
         _say_once("kernels compile at every run, since no folder can be written", NUMBA)
-        return False
+        return None
     folder.mkdir(exist_ok=True)
     os.environ[NUMBA] = str(folder)
     if (numba := sys.modules.get("numba")) is not None:  # it has read the environment already
         numba.config.CACHE_DIR = str(folder)
     _say_once(f"compiled kernels are kept in {folder}, since no usual place can be written", NUMBA)
-    return True
+    return folder
+
+
+def kernel_folder(compiler: str) -> Path | None:
+    """The folder for kernels of exactly these sources, compiled by this version; None if nowhere.
+
+    numba alone would compare a kernel's own file with what it keeps, not the kernels that it
+    calls; and it unpickles what an older gridshift left before it compares, which fails where that
+    names a module which is gone.
+    """
+    place = prepare_kernel_cache()
+    return None if place is None else place / f"gridshift-{_digest_of_kernels(compiler)}"
+
+
+def _digest_of_kernels(compiler: str) -> str:
+    """Of the kernels' sources and of the named tuples that they are given."""
+    digest = hashlib.sha256(compiler.encode())
+    for path in sorted(_KERNELS.parent.glob("*.py")):
+        found = _NAMED_TUPLE.findall(path.read_text(encoding="utf-8"))
+        digest.update("".join([path.name, *found]).encode())
+    for path in sorted(_KERNELS.glob("*.py")):
+        digest.update(path.name.encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 def prepare_font_cache() -> None:

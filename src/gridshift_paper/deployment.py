@@ -15,10 +15,10 @@ import numpy as np
 
 from gridshift.adapt.baselines.fine_tune import GradientConfig, adapt_fine_tune
 from gridshift.adapt.context import Context, Predictor
-from gridshift.bench.case import Case
-from gridshift.bench.clock import fastest
-from gridshift.bench.peers import Pandapower
 from gridshift.grid.scenarios import sample_loads, stream
+from gridshift.peers.case import Case
+from gridshift.peers.clock import fastest
+from gridshift.peers.roster import Pandapower
 from gridshift.threads import Threads
 from gridshift_paper import rules
 from gridshift_paper.artefacts import Artefact, Table

@@ -159,7 +159,7 @@ def test_topologies_prepared_together_equal_those_prepared_alone(case118):
         assert np.array_equal(alone.point.upper, shared.point.upper)
 
 
-def test_one_scenario_on_many_topologies_equals_many_single_solves(case118):
+def test_one_scenario_on_many_topologies_is_solved_as_the_dense_newton_solves_each(case118):
     engine = Engine.of(case118)
     removed = [(b,) for b in range(case118.num_branches)]
     together, _ = engine.nominal(removed, threads=2)
@@ -167,9 +167,11 @@ def test_one_scenario_on_many_topologies_equals_many_single_solves(case118):
     for b in range(0, case118.num_branches, 9):
         network = case118.without([case118.branch_labels[b]])
         if not len(network.cut_off_buses()):
-            assert (
-                np.abs(together.voltage[b].view(complex) - prepare(network).voltage).max() < 1e-12
-            )
+            found = together.voltage[b].view(complex)
+            v, converged = dense_newton(network, case118.v_start, network.load_power)
+            assert converged
+            assert np.abs(found - v).max() < TOL  # both within 1e-8 of balance
+            assert np.abs(found - prepare(network).voltage).max() < 1e-12
             checked += 1
     assert checked > 10
 

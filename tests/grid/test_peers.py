@@ -4,11 +4,11 @@ import numpy as np
 import pandapower as pp
 import pytest
 
-from gridshift.bench.case import Case
-from gridshift.bench.peers import PEERS
 from gridshift.grid.powerflow import nominal, solve
 from gridshift.grid.readers.pandapower_network import network_from_pandapower
 from gridshift.grid.scenarios import sample_loads
+from gridshift.peers.case import Case
+from gridshift.peers.roster import PEERS
 from tests.reference.newton import off_balance
 
 TOL = 1e-10

@@ -1,12 +1,17 @@
 """`gridshift bench`: the engine against other programs."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from gridshift.cli.group import command
 from gridshift.cli.options import GRID_KEY, grid_argument, seed_option, spread_option
 from gridshift.cli.output import emit, table
+
+if TYPE_CHECKING:
+    from rich.console import Group
 
 
 @command(
@@ -25,10 +30,6 @@ from gridshift.cli.output import emit, table
         "peers": "list of `name`, `us_per_row`, `us_per_row_wall`, `us_per_row_range`, `num_rows`, "
         "`num_converged`, `iterations`, `max_dv` (to gridshift, p.u.), `worst_mismatch` (p.u.)",
         "left_out": "why other programs can't solve this grid, by name",
-        "phases": "with --phases: list of `name`, `ns` (per row and call), `fma` and `bytes` "
-        "(per row)",
-        "share": "with --phases: share of the time by phase, 0 to 1",
-        "left_to_newton": "with --phases: rows that chord steps leave to Newton",
         "num_outages": "study: outages that keep the grid in one piece",
         "threads": "study: that sweep and engine run on",
         "sweep_s": "study: wall time of the sweep, s, rows kept on disk; the fastest round",
@@ -37,12 +38,11 @@ from gridshift.cli.output import emit, table
         "lightsim2grid": "study: name of its fastest mode that keeps all rows; there "
         "`ratio_to_lightsim2grid` counts statistics in numpy, one core each",
         "lightsim2grid_s": "study: its time for the same rows on one core, from a few outages",
-        "machine": "processor, instruction set, versions; with --phases its measured peak",
+        "machine": "processor, instruction set, cores, versions",
     },
     examples=[
         "gridshift bench solve case14 --scenarios 64 --rounds 2",
-        "gridshift bench solve case14 --spread 0.1 --seed 1 --scenarios 64 --rounds 1 --phases "
-        "--json",
+        "gridshift bench solve case14 --spread 0.1 --seed 1 --scenarios 64 --rounds 1 --json",
         "gridshift bench study case14 --scenarios 64 --rounds 1",
     ],
 )
@@ -55,46 +55,56 @@ from gridshift.cli.output import emit, table
     "--rounds", type=click.IntRange(1, 1000), default=7, show_default=True,
     help="Turns; the median counts.",
 )  # fmt: skip
-@click.option("--phases", is_flag=True, help="Measure each kernel and the machine's peak as well.")
 def bench(
-    what: str, grid: str, scenarios: int, spread: float, seed: int, rounds: int, phases: bool,
-    as_json: bool,
+    what: str, grid: str, scenarios: int, spread: float, seed: int, rounds: int, as_json: bool,
 ) -> None:  # fmt: skip
     """Time exact power flow against other programs, in turns: one topology, or a whole study.
 
     Those that aren't installed or can't solve the grid are left out, and it is said why. Nothing
-    else should run meanwhile. 'make bench' measures all grids.
+    else should run meanwhile. 'make bench', in a checkout, measures all grids and each
+    phase of a step.
     """
-    from gridshift.bench.machine import describe, measure
-    from gridshift.bench.solve import compare
-    from gridshift.bench.tables import machine_line, peers_table, rates_table, shares_table
-
     if what == "study":
         _study(grid, scenarios, spread, seed, rounds, as_json)
         return
-    found = compare(
-        grid, num_rows=scenarios, spread=spread, seed=seed, rounds=rounds, phases=phases
-    ).as_dict()
-    found["machine"] = measure() if phases else describe()
+    from gridshift.peers.comparison import compare
+    from gridshift.peers.machine import describe, machine_line
+
+    found = compare(grid, num_rows=scenarios, spread=spread, seed=seed, rounds=rounds).as_dict()
+    found["machine"] = describe()
 
     def render(console) -> None:
-        tables = [peers_table(found)]
-        if phases:
-            tables += [shares_table([found]), rates_table([found], found["machine"])]
-        for number, one in enumerate(tables):
-            console.print(
-                *[""] * bool(number), table(one.title, one.columns, one.rows, note=one.note)
-            )
+        console.print(peers_table(found))
         console.print(machine_line(found["machine"]), style="dim")
 
     emit(found, render, as_json=as_json)
 
 
+def peers_table(found: Mapping[str, Any]) -> "Group":
+    """All programs on one grid, from what `Comparison.as_dict` found."""
+    ours = found["us_per_row"]
+    rows = [
+        (p["name"], p["us_per_row"], p["us_per_row_range"][0], p["us_per_row_range"][1],
+         p["us_per_row"] / ours, p["iterations"] or None, f"{p['num_converged']}/{p['num_rows']}")
+        for p in found["peers"]
+    ]  # fmt: skip
+    notes = [
+        "CPU time of one thread; ratio: to gridshift",
+        *(f"{name}: {why}" for name, why in found["left_out"].items()),
+    ]
+    return table(
+        title=f"{found['grid']}: {found['num_rows']:,} scenarios, "
+        f"loads ±{100 * found['spread']:.3g}%, mismatch below {found['tol']:g}",
+        columns=("program", ">µs/row", ">from", ">to", ">ratio", ">steps", ">solved"),
+        rows=rows,
+        note="\n".join(notes),
+    )
+
+
 def _study(grid: str, scenarios: int, spread: float, seed: int, rounds: int, as_json: bool) -> None:
     """The exact study beside the engine alone."""
-    from gridshift.bench.machine import describe
-    from gridshift.bench.study import study_time
-    from gridshift.bench.tables import machine_line
+    from gridshift.peers.machine import describe, machine_line
+    from gridshift.peers.study_time import study_time
 
     found = asdict(study_time(grid, num_rows=scenarios, spread=spread, seed=seed, rounds=rounds))
     found |= {"spread": spread, "rounds": rounds, "machine": describe()}

@@ -113,10 +113,10 @@ def _threads() -> dict[str, Any]:
 
 def _compile_cache() -> dict[str, Any]:
     """Where compiled kernels are kept, so that only the first run waits for the compiler."""
-    from gridshift.grid.kernels import CACHED
+    from gridshift.grid.kernels import FOLDER
     from gridshift.grid.kernels.steps import power_balance
 
-    if not CACHED:
+    if FOLDER is None:
         detail = "no folder can be written, so kernels compile each time; set NUMBA_CACHE_DIR"
         return _check("compile cache", detail, "note")
     folder = Path(power_balance.stats.cache_path or "")

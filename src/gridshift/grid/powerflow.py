@@ -108,7 +108,7 @@ def solve(
         threads: worker threads over blocks of rows; results don't depend on it.
         powers: return branch powers.
         loading: return branch loading.
-        device: where the chord steps run, 'cpu' or 'gpu' (CUDA).
+        device: where the chord steps run, 'cpu' or 'gpu' (CUDA; not measured on a device yet).
 
     Raises:
         GridshiftError: a setting that means nothing, or a GPU that isn't there.

@@ -1,6 +1,8 @@
 """Loops and nothing else; the only place that imports numba. Callers check, kernels don't."""
 
-from gridshift.caches import prepare_kernel_cache
+import numba
 
-CACHED = prepare_kernel_cache()
-"""Whether compiled code can be kept; decided before a kernel is defined."""
+from gridshift.caches import kernel_folder
+
+FOLDER = kernel_folder(numba.__version__)
+"""Where compiled code is kept, decided before a kernel is defined; None if it can't be."""

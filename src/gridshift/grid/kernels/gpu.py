@@ -5,7 +5,8 @@ read once for a whole warp, as one index serves all lanes on the processor. The
 arithmetic is that of `steps` and `chord`, scalar by scalar: state and mismatch in double, the
 correction in single precision.
 
-Where there is no device, numba's simulator runs this source (NUMBA_ENABLE_CUDASIM=1); tests do.
+It has not been measured on a device. Where there is none, numba's simulator runs this source
+(NUMBA_ENABLE_CUDASIM=1); tests do.
 """
 
 # pyright: basic, reportCallIssue=false, reportArgumentType=false, reportIndexIssue=false

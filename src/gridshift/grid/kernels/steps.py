@@ -9,8 +9,9 @@ Each function has its textbook twin in `tests/reference`.
 # pyright: basic, reportCallIssue=false, reportArgumentType=false, reportAttributeAccessIssue=false
 
 import numba
+from numba.core import config
 
-from gridshift.grid.kernels import CACHED
+from gridshift.grid.kernels import FOLDER
 from gridshift.grid.kernels.lanes import (
     coefficient,
     convert,
@@ -24,7 +25,14 @@ from gridshift.grid.kernels.lanes import (
     width,
 )
 
-compiled = numba.njit(nogil=True, cache=CACHED, error_model="numpy")
+
+def compiled(kernel):
+    """The kernel, to be compiled when first called, without the interpreter's lock, and kept."""
+    usual, config.CACHE_DIR = config.CACHE_DIR, str(FOLDER or "")
+    try:
+        return numba.njit(nogil=True, cache=FOLDER is not None, error_model="numpy")(kernel)
+    finally:
+        config.CACHE_DIR = usual
 
 
 @compiled

@@ -5,9 +5,16 @@ from typing import Any
 import numpy as np
 
 from gridshift.arrays import Real
-from gridshift.bench.case import Case
-from gridshift.bench.peer import MAX_CHORD_STEPS, MAX_STEPS, Peer, Run, Solved
 from gridshift.grid.readers.pandapower_source import quiet_pandapower
+from gridshift.peers.case import Case
+from gridshift.peers.peer import MAX_CHORD_STEPS, MAX_STEPS, Peer, Run, Solved
+
+LIGHTSIM_MODES = {
+    "default": ("NR_KLU", False),
+    "single slack": ("NRSing_KLU", False),
+    "factors kept": ("NRSing_KLU", True),
+}
+"""Name to algorithm, and whether it keeps the factors of the nominal point."""
 
 
 class Lightsim2grid(Peer):

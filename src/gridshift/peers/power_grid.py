@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 
 from gridshift.arrays import Real
-from gridshift.bench.case import Case
-from gridshift.bench.peer import MAX_STEPS, Peer, Run, Solved
 from gridshift.grid.network import BusKind, Network
+from gridshift.peers.case import Case
+from gridshift.peers.peer import MAX_STEPS, Peer, Run, Solved
 
 VOLTS = 1e4
 """Rated voltage that all buses are given: the network is in per unit, so any one does."""

@@ -1,8 +1,9 @@
-"""Results as tables of 80 columns, for the terminal and for the documentation."""
+"""Results as tables of 80 columns, for the terminal and for docs/engine.md."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from gridshift_paper.artefacts import Table
 
 Result = Mapping[str, Any]
 """A result as it is in JSON, so that tables can be made again from a file."""
@@ -21,23 +22,12 @@ PRECISION = {"substitute": "float32", "accelerate": "float32"}
 """Of the arithmetic of each phase, where it isn't 'float64'."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Table:
-    """One table; a column named with a leading '>' is aligned to the right."""
-
-    title: str
-    columns: Sequence[str]
-    rows: Sequence[Sequence[object]]
-    note: str = ""
-
-    def markdown(self) -> str:
-        """The table for a page."""
-        names = [name.removeprefix(">") for name in self.columns]
-        ruler = ["---:" if name.startswith(">") else "---" for name in self.columns]
-        lines = [names, ruler, *([_cell(value) for value in row] for row in self.rows)]
-        text = "\n".join("| " + " | ".join(line) + " |" for line in lines)
-        below = f"\n\n{self.note}" if self.note else ""
-        return f"**{self.title}**\n\n{text}{below}"
+def page_table(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], note: str = ""
+) -> Table:
+    """A table whose cells are written as docs/engine.md has them."""
+    cells = [[_cell(value) for value in row] for row in rows]
+    return Table(title, columns, cells, note)
 
 
 def _cell(value: object) -> str:
@@ -53,30 +43,9 @@ def _short(found: Result) -> str:
     return str(found["grid"]).removesuffix("pegase")
 
 
-def peers_table(found: Result) -> Table:
-    """All programs on one grid."""
-    ours = found["us_per_row"]
-    rows = [
-        (p["name"], p["us_per_row"], p["us_per_row_range"][0], p["us_per_row_range"][1],
-         p["us_per_row"] / ours, p["iterations"] or None, f"{p['num_converged']}/{p['num_rows']}")
-        for p in found["peers"]
-    ]  # fmt: skip
-    notes = [
-        "CPU time of one thread; ratio: to gridshift",
-        *(f"{name}: {why}" for name, why in found["left_out"].items()),
-    ]
-    return Table(
-        title=f"{found['grid']}: {found['num_rows']:,} scenarios, "
-        f"loads ±{100 * found['spread']:.3g}%, mismatch below {found['tol']:g}",
-        columns=("program", ">µs/row", ">from", ">to", ">ratio", ">steps", ">solved"),
-        rows=rows,
-        note="\n".join(notes),
-    )
-
-
 def ratios_table(found: Sequence[Result]) -> Table:
     """gridshift and the fastest mode of lightsim2grid on all grids."""
-    return Table(
+    return page_table(
         title="µs per row, one thread",
         columns=("grid", ">rows", ">gridshift", ">lightsim2grid", ">ratio", ">default", ">runpp",
                  ">solved"),
@@ -110,7 +79,7 @@ def _solved(found: Result) -> str:
 def shares_table(found: Iterable[Result]) -> Table:
     """Where the time goes, by phase."""
     with_phases = [f for f in found if f["share"]]
-    return Table(
+    return page_table(
         title="share of the time by phase, %",
         columns=("grid", ">rows", *(f">{short}" for short in PHASES.values()), ">left"),
         rows=[
@@ -139,7 +108,7 @@ def rates_table(found: Iterable[Result], machine: Result) -> Table:
             cells.append(f"{rate:.0f} {rate / peak[PRECISION.get(name, 'float64')]:4.0%}")
         bandwidth = phases["mismatch"]["bytes"] / phases["mismatch"]["ns"]
         rows.append((_short(f), f["num_rows"], *cells, round(bandwidth)))
-    return Table(
+    return page_table(
         title="multiply-adds per ns, and of the machine's peak",
         columns=("grid", ">rows", *(f">{name}" for name in names), ">GB/s"),
         rows=rows,
@@ -152,7 +121,7 @@ def rates_table(found: Iterable[Result], machine: Result) -> Table:
 def choices_table(found: Sequence[Result]) -> Table:
     """The engine with one choice undone."""
     names = list(found[0]["us_per_row"])
-    return Table(
+    return page_table(
         title="µs per row with one choice undone (mean steps)",
         columns=("grid", ">rows", *(f">{name}" for name in names)),
         rows=[
@@ -165,7 +134,7 @@ def choices_table(found: Sequence[Result]) -> Table:
 
 def instruction_sets_table(found: Mapping[str, Result]) -> Table:
     """The same grid compiled for narrower vectors."""
-    return Table(
+    return page_table(
         title="instruction sets",
         columns=("instructions", "grid", ">rows", ">µs/row", ">ratio"),
         rows=[
@@ -179,7 +148,7 @@ def instruction_sets_table(found: Mapping[str, Result]) -> Table:
 def threads_table(found: Sequence[Result]) -> Table:
     """Wall time of a batch with one thread and more."""
     numbers = list(found[0]["seconds"])
-    return Table(
+    return page_table(
         title="wall time of a batch, ms",
         columns=("grid", ">rows", *(f">threads: {n}" for n in numbers), ">speed-up"),
         rows=[
@@ -193,7 +162,7 @@ def threads_table(found: Sequence[Result]) -> Table:
 
 def n_minus_one_table(found: Iterable[Result]) -> Table:
     """One scenario on all outages, beside lightsim2grid here and as published."""
-    return Table(
+    return page_table(
         title="N-1 at nominal demand, ms per outage, one thread",
         columns=("grid", ">outages", ">gridshift", ">lightsim2grid", ">ratio", ">published",
                  ">solved"),
@@ -216,7 +185,7 @@ def sweep_table(found: Iterable[Result], paper: tuple[float, int]) -> Table:
         for f in found
     ]  # fmt: skip
     first = next(iter(found))
-    return Table(
+    return page_table(
         title=f"{first['grid']}: {first['num_outages']} line outages × {first['num_rows']} "
         f"scenarios, {first['num_solved']:,} solved",
         columns=("", ">wall (s)", ">CPU (s)", ">of it set-up (ms)"),
@@ -227,20 +196,11 @@ def sweep_table(found: Iterable[Result], paper: tuple[float, int]) -> Table:
 
 def set_up_table(found: Iterable[Result], started: Result) -> Table:
     """What comes before the first row."""
-    return Table(
+    return page_table(
         title="before the first row",
         columns=("grid", ">plan (ms)", ">topology alone (ms)", ">one of 64 (ms)"),
         rows=[(_short(f), 1e3 * f["plan_s"], f["alone_ms"], f["together_ms"]) for f in found],
         note=f"first solve ever: {started['first_s']:.1f} s, compiling; in the next process: "
         f"{started['second_s']:.2f} s; imports and reading {started['grid']}: "
         f"{started['read_s']:.1f} s",
-    )
-
-
-def machine_line(machine: Result) -> str:
-    """What was measured on."""
-    versions = ", ".join(f"{name} {number}" for name, number in machine["versions"].items())
-    return (
-        f"{machine['processor']}, {machine['instruction_set']}, {machine['cores']} cores; "
-        f"Python {machine['python']}, {versions}"
     )

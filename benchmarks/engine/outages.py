@@ -12,10 +12,6 @@ from typing import Any
 import numpy as np
 
 from gridshift.arrays import Bool, Complex
-from gridshift.bench.case import Case
-from gridshift.bench.clock import fastest, in_turns, pinned
-from gridshift.bench.lightsim import configure_lightsim, lightsim_model
-from gridshift.bench.peer import MAX_CHORD_STEPS, MAX_STEPS
 from gridshift.grid.contingency import cut_off_buses, enumerate_outages
 from gridshift.grid.engine import Engine
 from gridshift.grid.network import Network
@@ -23,6 +19,10 @@ from gridshift.grid.powerflow import solve
 from gridshift.grid.prepared import prepare_all
 from gridshift.grid.readers import read_grid
 from gridshift.grid.scenarios import Injections, sample_loads, stream
+from gridshift.peers.case import Case, connected_branches
+from gridshift.peers.clock import fastest, in_turns, pinned
+from gridshift.peers.lightsim import LIGHTSIM_MODES, configure_lightsim, lightsim_model
+from gridshift.peers.peer import MAX_CHORD_STEPS, MAX_STEPS
 
 PAPER_SECONDS, PAPER_CORES = 24.0, 48
 """The paper's time for 400 scenarios on each line of case118 that may go out (section V)."""
@@ -33,11 +33,6 @@ PUBLISHED_MS = {
     "case9241pegase": 9.95,
 }
 """lightsim2grid's own figures for N-1, ms per outage, on another and faster processor."""
-LIGHTSIM_MODES = {
-    "default": ("NR_KLU", False),
-    "single slack": ("NRSing_KLU", False),
-    "factors kept": ("NRSing_KLU", True),
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,14 +154,6 @@ def n_minus_one(
         ms_per_outage=ms.pop("gridshift"), num_solved=int((ours.mismatch <= tol).sum()),
         peers=ms, peers_solved=solved, max_dv=apart, published_ms=PUBLISHED_MS.get(network.name),
     )  # fmt: skip
-
-
-def connected_branches(network: Network) -> list[int]:
-    """Branches in service whose loss cuts nothing off, one for each element of one branch."""
-    single = {label: rows[0] for label, rows in network.elements.items() if len(rows) == 1}
-    on = [(label,) for label, branch in single.items() if network.branch_in_service[branch]]
-    cut_off = cut_off_buses(network, on)
-    return [single[label] for (label,), cut in zip(on, cut_off, strict=True) if not len(cut)]
 
 
 class ContingencyAnalysis:

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from gridshift.bench.clock import fastest, in_turns, pinned
+from gridshift.peers.clock import fastest, in_turns, pinned
 
 
 def test_programs_take_turns_and_are_warm_before_the_first_round():

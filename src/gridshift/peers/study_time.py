@@ -9,16 +9,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gridshift.bench.case import Case
-from gridshift.bench.clock import pinned
-from gridshift.bench.lightsim import Lightsim2grid
-from gridshift.bench.outages import LIGHTSIM_MODES, connected_branches
 from gridshift.grid.contingency import outage_text
 from gridshift.grid.equations import branch_loading
 from gridshift.grid.network import Network
 from gridshift.grid.powerflow import solve
 from gridshift.grid.prepared import prepare_all
 from gridshift.grid.scenarios import Injections, Scenarios, scenarios, stream
+from gridshift.peers.case import Case, connected_branches
+from gridshift.peers.clock import pinned
+from gridshift.peers.lightsim import LIGHTSIM_MODES, Lightsim2grid
 from gridshift.study.screening import ScreenConfig
 from gridshift.study.sweep import screen
 

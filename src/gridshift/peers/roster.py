@@ -10,13 +10,13 @@ import copy
 import numpy as np
 
 from gridshift.arrays import Real
-from gridshift.bench.case import Case, run_pandapower
-from gridshift.bench.lightsim import Lightsim2grid
-from gridshift.bench.peer import MAX_STEPS, Peer, Run, Solved
-from gridshift.bench.power_grid import PowerGridModel
 from gridshift.grid.powerflow import solve
 from gridshift.grid.prepared import prepare
 from gridshift.grid.scenarios import Injections
+from gridshift.peers.case import Case, run_pandapower
+from gridshift.peers.lightsim import LIGHTSIM_MODES, Lightsim2grid
+from gridshift.peers.peer import MAX_STEPS, Peer, Run, Solved
+from gridshift.peers.power_grid import PowerGridModel
 
 
 class Gridshift(Peer):
@@ -96,9 +96,10 @@ class Pandapower(Peer):
 PEERS: tuple[Peer, ...] = (
     Gridshift(),
     GridshiftNewton(),
-    Lightsim2grid("lightsim2grid, default", "NR_KLU"),
-    Lightsim2grid("lightsim2grid, single slack", "NRSing_KLU"),
-    Lightsim2grid("lightsim2grid, factors kept", "NRSing_KLU", keep_factors=True),
+    *(
+        Lightsim2grid(f"lightsim2grid, {name}", algorithm, keep_factors=kept)
+        for name, (algorithm, kept) in LIGHTSIM_MODES.items()
+    ),
     PowerGridModel(),
     Pandapower(),
 )

@@ -6,13 +6,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from gridshift.bench.clock import in_turns, pinned
-from gridshift.bench.peer import MAX_STEPS
 from gridshift.grid import engine as engine_module
 from gridshift.grid.engine import Engine
 from gridshift.grid.kernels.lanes import Lanes
 from gridshift.grid.readers import read_grid
 from gridshift.grid.scenarios import sample_loads, stream
+from gridshift.peers.clock import in_turns, pinned
+from gridshift.peers.peer import MAX_STEPS
 
 NEVER = 10**6
 

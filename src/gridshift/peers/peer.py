@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from typing import NamedTuple
 
 from gridshift.arrays import Bool, Complex, Int, Real
-from gridshift.bench.case import Case
+from gridshift.peers.case import Case
 
 MAX_STEPS = 20
 """Newton steps that every program may take for a row."""

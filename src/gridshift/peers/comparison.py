@@ -6,15 +6,13 @@ from typing import Any
 import numpy as np
 
 from gridshift.adapt.datasets import require_rows
-from gridshift.bench.case import Case
-from gridshift.bench.clock import Timing, in_turns, pinned
-from gridshift.bench.peer import Peer, Solved
-from gridshift.bench.peers import PEERS
-from gridshift.bench.phases import Phase, chord_phases, share_of_phases
 from gridshift.grid.engine import Engine
 from gridshift.grid.equations import worst_mismatch
-from gridshift.grid.prepared import prepare
 from gridshift.grid.scenarios import Injections, sample_loads, stream
+from gridshift.peers.case import Case
+from gridshift.peers.clock import Timing, in_turns, pinned
+from gridshift.peers.peer import Peer, Solved
+from gridshift.peers.roster import PEERS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,11 +50,6 @@ class Comparison:
     """The first one is gridshift's `solve`."""
     left_out: dict[str, str]
     """Peers that can't solve this grid, and why."""
-    phases: tuple[Phase, ...]
-    share: dict[str, float]
-    """Share of the time of `solve` by phase, 0 to 1; empty unless phases were asked for."""
-    left_to_newton: int
-    """Rows that the chord steps leave over; 0 unless phases were asked for."""
 
     @property
     def us_per_row(self) -> float:
@@ -95,7 +88,6 @@ def compare(
     seed: int = 0,
     tol: float = 1e-8,
     rounds: int = 7,
-    phases: bool = False,
     peers: tuple[Peer, ...] = PEERS,
 ) -> Comparison:
     """Time every peer that can solve the grid on the same rows, in turns on one core.
@@ -107,7 +99,6 @@ def compare(
         seed: root seed of the scenarios.
         tol: largest allowed mismatch, p.u.
         rounds: turns; the median counts.
-        phases: measure each kernel on its own as well.
         peers: programs; gridshift's `solve` first.
     """
     case = Case.of(source)
@@ -130,18 +121,12 @@ def compare(
             for name, run in runs.items()
         }
         times = in_turns(runs, rounds=rounds)
-        measured, share, left = (), {}, 0
-        if phases:
-            ours = prepare(network)
-            engine, topology = ours.engine, ours.topology
-            measured = tuple(chord_phases(engine, topology, rows.load_p, rows.load_q))
-            share, left = share_of_phases(engine, topology, rows, measured, tol)
     return Comparison(
         grid=network.name, num_buses=network.num_buses, num_rows=num_rows, spread=spread, tol=tol,
         rounds=rounds, lanes=Engine.of(network).lanes.width,
         peers=tuple(_peer_time(name, times[name], given[name].num_rows, answers[name])
                     for name in runs),
-        left_out=left_out, phases=measured, share=share, left_to_newton=left,
+        left_out=left_out,
     )  # fmt: skip
 
 

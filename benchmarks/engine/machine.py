@@ -1,45 +1,22 @@
-"""What the machine can do: its name, its vector width, its peak of arithmetic and of memory."""
+"""What the machine can do: its peak of arithmetic and of reading memory, on one core."""
 
-import os
-import platform
 from typing import Any
 
 import numpy as np
-from llvmlite import binding as llvm
 
-from gridshift.bench.clock import fastest, pinned
 from gridshift.grid.kernels.lanes import Lanes, fill, load, muladd, store, vector_bits, width
 from gridshift.grid.kernels.steps import compiled
-from gridshift.machine import processor, versions
-from gridshift.threads import usable_cores
+from gridshift.peers.clock import fastest, pinned
+from gridshift.peers.machine import describe
 
 # pyright: basic, reportCallIssue=false, reportArgumentType=false
 
-PACKAGES = ("gridshift", "numba", "numpy", "lightsim2grid", "pandapower", "power-grid-model")
-
-
-def describe() -> dict[str, Any]:
-    """Processor, instruction set that kernels are compiled for, cores and versions."""
-    kind = os.environ.get("NUMBA_CPU_NAME") or llvm.get_host_cpu_name()
-    return {
-        "processor": f"{processor()} ({kind})",
-        "instruction_set": instruction_set(),
-        "cores": usable_cores(),
-        "python": platform.python_version(),
-        "versions": versions(PACKAGES),
-    }
-
 
 def measure() -> dict[str, Any]:
-    """The same, with the peak of one core: multiply-adds per ns, reading from main memory."""
+    """The machine, with the peak of one core: multiply-adds per ns, reading from main memory."""
     with pinned():
         peak = {kind: peak_fma_per_ns(kind) for kind in ("float64", "float32")}
         return {**describe(), "peak_fma_per_ns": peak, "read_gb_per_s": read_gb_per_s()}
-
-
-def instruction_set() -> str:
-    """The vector instructions that the kernels are compiled for."""
-    return {512: "AVX-512", 256: "AVX2"}.get(vector_bits(), "vectors of 128 bits")
 
 
 @compiled

@@ -1,8 +1,8 @@
 """The engine against other programs and against the machine, on all grids: `make bench`.
 
-    python benchmarks/engine.py           # measure, write results/solve.json and the page's tables
-    python benchmarks/engine.py --quick   # the small grids, two rounds: to see that it runs
-    python benchmarks/engine.py --page    # print and write the tables from the file
+    python -m benchmarks.engine           # measure, write results/solve.json and the page's tables
+    python -m benchmarks.engine --quick   # the small grids, two rounds: to see that it runs
+    python -m benchmarks.engine --page    # print and write the tables from the file
 
 Nothing else should run meanwhile; the load of the machine is recorded with the results.
 """
@@ -14,11 +14,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
-from gridshift.bench.choices import undo_choices
-from gridshift.bench.machine import measure
-from gridshift.bench.outages import (
+from benchmarks.engine.choices import undo_choices
+from benchmarks.engine.machine import measure
+from benchmarks.engine.outages import (
     PAPER_CORES,
     PAPER_SECONDS,
     busy,
@@ -26,15 +24,12 @@ from gridshift.bench.outages import (
     set_up,
     sweep_lines,
 )
-from gridshift.bench.solve import compare
-from gridshift.bench.start_up import FEATURES, compare_with, start_up
-from gridshift.bench.tables import (
-    Table,
+from benchmarks.engine.phases import phases_of
+from benchmarks.engine.start_up import FEATURES, compare_with, start_up
+from benchmarks.engine.tables import (
     choices_table,
     instruction_sets_table,
-    machine_line,
     n_minus_one_table,
-    peers_table,
     rates_table,
     ratios_table,
     set_up_table,
@@ -42,11 +37,18 @@ from gridshift.bench.tables import (
     sweep_table,
     threads_table,
 )
-from gridshift.bench.threads import scaling
-from gridshift.cli.output import plain, table
+from benchmarks.engine.threads import scaling
+from rich.console import Console
 
-RESULTS = Path(__file__).parent / "results" / "solve.json"
-PAGE = Path(__file__).parent.parent / "docs" / "engine.md"
+from gridshift.cli.bench import peers_table
+from gridshift.cli.output import table
+from gridshift.peers.comparison import compare
+from gridshift.peers.machine import machine_line
+from gridshift.study.text import json_value
+from gridshift_paper.artefacts import Table
+
+RESULTS = Path(__file__).parent.parent / "results" / "solve.json"
+PAGE = Path(__file__).parent.parent.parent / "docs" / "engine.md"
 BEGIN, END = "<!-- engine:begin -->", "<!-- engine:end -->"
 
 SOLVES = [
@@ -98,8 +100,8 @@ def run(rounds: int, *, quick: bool) -> dict[str, Any]:
     found["solve"] = []
     for grid, num_rows in solves:
         note(f"solve {grid} {num_rows}")
-        one = compare(grid, num_rows=num_rows, rounds=rounds, phases=True)
-        found["solve"].append(one.as_dict())
+        one = compare(grid, num_rows=num_rows, rounds=rounds).as_dict()
+        found["solve"].append(one | phases_of(grid, num_rows=num_rows))
     found["choices"] = []
     for grid, num_rows in solves:
         if num_rows < 1000 and grid != "case33bw":
@@ -129,7 +131,7 @@ def run(rounds: int, *, quick: bool) -> dict[str, Any]:
         other = compare_with(name, "case118", scenarios=400, rounds=min(rounds, 5))
         found["instruction_sets"][name] = other
     found["load_after"] = busy()
-    return plain(found)
+    return json_value(found)
 
 
 def note(text: str) -> None:
@@ -157,7 +159,9 @@ def tables(found: dict[str, Any]) -> list[Table]:
 def show(found: dict[str, Any]) -> None:
     """Print every table at 80 columns, those of single grids first."""
     console = Console(width=80, highlight=False)
-    for one in [*map(peers_table, found["solve"]), *tables(found)]:
+    for one in found["solve"]:
+        console.print(peers_table(one), "")
+    for one in tables(found):
         console.print(table(one.title, one.columns, one.rows, note=one.note + "\n"))
     console.print(about(found), style="dim")
 

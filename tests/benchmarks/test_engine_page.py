@@ -2,31 +2,25 @@
 
 import json
 import re
-import runpy
 from pathlib import Path
 
-import pytest
+from benchmarks.engine.__main__ import BEGIN, END, section, show
 
 ROOT = Path(__file__).parent.parent.parent
 PAGE = ROOT / "docs" / "engine.md"
 RESULTS = ROOT / "benchmarks" / "results" / "solve.json"
 
 
-@pytest.fixture(scope="module")
-def engine_benchmark():
-    return runpy.run_path(str(ROOT / "benchmarks" / "engine.py"))
-
-
-def test_tables_of_the_page_are_those_of_the_results(engine_benchmark):
+def test_tables_of_the_page_are_those_of_the_results():
     text = PAGE.read_text(encoding="utf-8")
-    between = text.split(engine_benchmark["BEGIN"])[1].split(engine_benchmark["END"])[0]
+    between = text.split(BEGIN)[1].split(END)[0]
     found = json.loads(RESULTS.read_text(encoding="utf-8"))
-    assert between.strip() == engine_benchmark["section"](found), "run benchmarks/engine.py --page"
+    assert between.strip() == section(found), "run python -m benchmarks.engine --page"
 
 
-def test_every_table_fits_a_terminal_of_80_columns(engine_benchmark, capsys):
+def test_every_table_fits_a_terminal_of_80_columns(capsys):
     found = json.loads(RESULTS.read_text(encoding="utf-8"))
-    engine_benchmark["show"](found)
+    show(found)
     assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
 
 

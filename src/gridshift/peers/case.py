@@ -10,6 +10,7 @@ import numpy as np
 
 from gridshift.arrays import Complex, Int
 from gridshift.errors import GridFileError
+from gridshift.grid.contingency import cut_off_buses
 from gridshift.grid.network import Network
 from gridshift.grid.prepared import prepare
 from gridshift.grid.readers import builtin_names, read_grid
@@ -90,6 +91,14 @@ class Case:
         out = np.empty_like(self.nominal)
         out[self.bus_rows] = self.nominal
         return out
+
+
+def connected_branches(network: Network) -> list[int]:
+    """Branches in service whose loss cuts nothing off, one for each element of one branch."""
+    single = {label: rows[0] for label, rows in network.elements.items() if len(rows) == 1}
+    on = [(label,) for label, branch in single.items() if network.branch_in_service[branch]]
+    cut_off = cut_off_buses(network, on)
+    return [single[label] for (label,), cut in zip(on, cut_off, strict=True) if not len(cut)]
 
 
 def run_pandapower(net: Any, *, tol: float, max_steps: int = 30, **start: Any) -> None:

@@ -1,22 +1,24 @@
 """Where a chord step's time goes: each kernel on its own, in a loop on a real workspace."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from gridshift.arrays import Real
-from gridshift.bench.clock import fastest
-from gridshift.bench.peer import MAX_STEPS
 from gridshift.grid.engine import ACCELERATE_FROM, Engine, Rows, Topology
 from gridshift.grid.kernels.chord import accelerate, begin_at_nominal
 from gridshift.grid.kernels.flows import retained
 from gridshift.grid.kernels.lanes import load, store, width
 from gridshift.grid.kernels.rows import scatter
 from gridshift.grid.kernels.steps import apply_step, compiled, power_balance, substitute
-from gridshift.grid.scenarios import Injections
+from gridshift.grid.prepared import prepare
+from gridshift.grid.readers import read_grid
+from gridshift.grid.scenarios import Injections, sample_loads, stream
+from gridshift.peers.clock import fastest, pinned
+from gridshift.peers.peer import MAX_STEPS
 
 # pyright: basic, reportCallIssue=false, reportArgumentType=false
 
@@ -36,6 +38,18 @@ class Phase:
     @property
     def fma_per_ns(self) -> float:
         return self.fma / self.ns
+
+
+def phases_of(source: str, *, num_rows: int, tol: float = 1e-8) -> dict[str, Any]:
+    """Phases of the rows that `compare` solves, their shares, and what is left to Newton."""
+    network = read_grid(source)
+    prepared = prepare(network)
+    engine, topology = prepared.engine, prepared.topology
+    rows = sample_loads(network, stream(network.name, "bench"), num_rows, regime="fixed")
+    with pinned():
+        phases = chord_phases(engine, topology, rows.load_p, rows.load_q)
+        share, left = share_of_phases(engine, topology, rows, phases, tol)
+    return {"phases": [asdict(one) for one in phases], "share": share, "left_to_newton": left}
 
 
 def chord_phases(engine: Engine, topology: Topology, load_p: Real, load_q: Real) -> list[Phase]:

@@ -1,0 +1,1 @@
+"""The engine against other programs and against the machine, on all grids."""
