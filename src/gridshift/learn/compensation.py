@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from scipy.stats import t as student_t
+from scipy.special import stdtr
 
 from gridshift.errors import ContextError
 from gridshift.learn.moments import Real
@@ -332,7 +332,7 @@ def _doubt(rows: Real, than: Real) -> float:
     error = gain.std(ddof=1) / np.sqrt(len(gain))
     if error <= ROUND_OFF:
         return 0.0 if gain.mean() > ROUND_OFF else 1.0
-    return float(student_t.sf(gain.mean() / error, len(gain) - 1))
+    return float(stdtr(len(gain) - 1, -gain.mean() / error))
 
 
 def _rest(rest: str, columns: np.ndarray, x: Real, y: Real) -> Real:
