@@ -1,6 +1,6 @@
 """Certified predictions of all single-line outages of case118, beside solving everything.
 
-    python benchmarks/certify.py [--rows 10000] [--tol 1e-6]   # resumes results/certify.json
+    python -m benchmarks.certify [--rows 10000] [--tol 1e-6]   # resumes results/certify.json
 
 For each outage that keeps the grid connected and each way to predict: time to predict, check,
 repair and solve; rows of each kind; the largest mismatch returned. In the same process and turn:
@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from benchmarks.page import write_between
 
 from gridshift.adapt.cache import cached_surrogate
 from gridshift.adapt.certificate import certify
@@ -256,10 +257,7 @@ def write_table(found) -> None:
         name = f"lightsim2grid to {key.removeprefix('us_per_row_')}, extrapolated from "
         name += totals["lightsim2grid_sample"]
         lines.append(line(name, *["–"] * 5, f"**{seconds:.0f} s**", *["–"] * 3))
-    text = PAGE.read_text(encoding="utf-8")
-    before, rest = text.split(BEGIN)
-    _, after = rest.split(END)
-    PAGE.write_text(f"{before}{BEGIN}\n" + "\n".join(lines) + f"\n{END}{after}", encoding="utf-8")
+    write_between(PAGE, BEGIN, END, "\n".join(lines))
 
 
 if __name__ == "__main__":

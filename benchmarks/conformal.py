@@ -1,7 +1,7 @@
 """Coverage of split-conformal error bars on outages that nothing was tuned on.
 
-    python benchmarks/conformal.py            # measures what results/conformal.parquet lacks
-    python benchmarks/conformal.py --table    # rewrites the table in docs/certificates.md
+    python -m benchmarks.conformal            # measures what results/conformal.parquet lacks
+    python -m benchmarks.conformal --table    # rewrites the table in docs/certificates.md
 
 For each outage: a context of 400 solved cases, 300 to fit and 100 to calibrate; coverage on 2,000
 fresh rows, drawn like the context (exchangeable) and drawn like test rows (not exchangeable).
@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
+from benchmarks.page import write_between
 
 from gridshift.adapt.cache import cached_surrogate
 from gridshift.adapt.datasets import generate
@@ -136,10 +137,7 @@ def write_table(found) -> None:
                     f"| {kinds['interval'].mean():.1%} | {kinds['band'].mean():.1%} "
                     f"| {low:.1%} to {high:.1%} |"
                 )
-    text = PAGE.read_text(encoding="utf-8")
-    before, rest = text.split(BEGIN)
-    _, after = rest.split(END)
-    PAGE.write_text(f"{before}{BEGIN}\n" + "\n".join(lines) + f"\n{END}{after}", encoding="utf-8")
+    write_between(PAGE, BEGIN, END, "\n".join(lines))
 
 
 if __name__ == "__main__":

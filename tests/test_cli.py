@@ -276,15 +276,6 @@ def test_doctor_finds_everything_here():
 # exit codes and standard error
 
 
-@pytest.mark.parametrize(
-    "args",
-    [["no-such-command"], ["solve"], ["solve", "case14", "--scenarios", "many"],
-     ["cases", "--outages"]],
-)  # fmt: skip
-def test_wrong_usage_is_exit_code_2(args):
-    assert gridshift(*args).exit_code == 2
-
-
 def test_warnings_of_gridshift_are_one_line_each_and_others_are_not_shown():
     @click.group(cls=Group)
     def group() -> None: ...

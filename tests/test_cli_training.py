@@ -122,67 +122,6 @@ def test_screen_and_its_command_ask_for_the_same_surrogate(asked):
     assert asked[0] == asked[1]
 
 
-@pytest.mark.parametrize(
-    ("args", "told"),
-    [
-        (("adapt", "--outage", "line:99"), "no element line:99"),
-        (("adapt", "--outage", "trafo:3"), "separates bus:7"),
-        (("adapt", "--context", "1"), "method icw needs a context of at least 2 solved cases"),
-        (("adapt", "--context", "-1", "--method", "frozen"), "at least 0 solved cases, not -1"),
-        (("adapt", "--context", "1", "--method", "tangent-icw"), "at least 2 solved cases or none"),
-        (("adapt", "--context", "3", "--error-bars", "0.9"), "context of at least 4"),
-        (("adapt", "--context", "7", "--method", "auto", "--target-mae", "1"), "at least 8 solved"),
-        (("screen", "--context", "7", "--method", "auto", "--target-mae", "1"), "at least 8"),
-        (("screen", "--context", "1"), "method icw needs a context of at least 2"),
-        (("screen", "--contingencies", "missing.txt"), "missing.txt"),
-        (("screen", "--out", "taken/x"), "cannot write"),
-        (("export", "--method", "tangent2", "--out", "a.onnx"), "tangent2 have no ONNX form"),
-        (("export", "--method", "mmnp", "--out", "a.onnx"), "mmnp have no ONNX form"),
-        (("export", "--context", "0", "--out", "a.onnx"), "method icw needs a context"),
-        (("export", "--outage", "line:99", "--out", "a.onnx"), "no element line:99"),
-        (("export", "--out", "taken/x/a.onnx"), "cannot write"),
-        (("pareto", "--out", "taken/x/a.svg"), "cannot write"),
-        (("compare", "--outage", "line:99"), "no element line:99"),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
-)
-def test_what_can_be_refused_beforehand_is_refused_before_any_training(args, told, tmp_path):
-    (tmp_path / "taken").touch()
-    command, *options = args
-    result = gridshift(command, "case14", *options)
-    assert result.exit_code == 1
-    assert "TrainedError" not in result.stderr
-    assert told in result.stderr
-
-
-@pytest.mark.parametrize("number", ["0", "1", "-5"])
-def test_no_number_of_training_rows_below_two_means_the_default(number):
-    result = gridshift("train", "case14", "--rows", number, "--out", "base")
-    assert result.exit_code == 1
-    assert f"{number} training rows; at least 2 are needed" in result.stderr
-
-
-@pytest.mark.parametrize(
-    ("args", "option"),
-    [
-        (("adapt", "case14", "--test", "0"), "--test"),
-        (("compare", "case14", "--test", "0"), "--test"),
-        (("pareto", "case14", "--test", "0"), "--test"),
-        (("screen", "case14", "--top", "0"), "--top"),
-        (("screen", "case14", "--holdout", "0"), "num_holdout must be at least 1, not 0"),
-        (("screen", "case14", "--scenarios", "0"), "num_scenarios must be at least 1, not 0"),
-        (("screen", "case14", "--workers", "0"), "0 is not in the range 1<=x<=1024"),
-        (("train", "case14", "--steps", "0", "--out", "base"), "at least one step"),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
-)
-def test_a_zero_is_no_default(args, option):
-    result = gridshift(*args)
-    assert result.exit_code in (1, 2)
-    assert "TrainedError" not in result.stderr
-    assert option in result.stderr
-
-
 def test_train_makes_the_surrogate_that_the_other_commands_train(asked):
     gridshift("train", "case14", "--out", "base")
     gridshift("adapt", "case14", *OUTAGE, *FEW)

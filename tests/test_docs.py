@@ -26,11 +26,9 @@ def test_files_that_the_architecture_names_exist():
 
 def test_every_room_and_single_file_is_in_the_architecture():
     for path in LIBRARY.iterdir():
-        if (
-            (path.suffix == ".py"
-            and not path.stem.startswith("__"))
-            or (path / "__init__.py").exists()
-        ):
+        if (path.suffix == ".py" and not path.stem.startswith("__")) or (
+            path / "__init__.py"
+        ).exists():
             assert f"`{path.stem}`" in ARCHITECTURE, path.stem
 
 

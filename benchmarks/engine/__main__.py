@@ -38,6 +38,7 @@ from benchmarks.engine.tables import (
     threads_table,
 )
 from benchmarks.engine.threads import scaling
+from benchmarks.page import write_between
 from rich.console import Console
 
 from gridshift.cli.bench import peers_table
@@ -86,7 +87,7 @@ def main() -> None:
     if not given.quick:
         RESULTS.parent.mkdir(exist_ok=True)
         RESULTS.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-        write_page(found)
+        write_between(PAGE, BEGIN, END, section(found))
 
 
 def run(rounds: int, *, quick: bool) -> dict[str, Any]:
@@ -179,14 +180,6 @@ def section(found: dict[str, Any]) -> str:
     """The measured part of the page."""
     parts = [one.markdown() for one in tables(found)]
     return "\n\n".join([*parts, about(found)])
-
-
-def write_page(found: dict[str, Any]) -> None:
-    """Put the tables between the page's two marks."""
-    text = PAGE.read_text(encoding="utf-8")
-    before, rest = text.split(BEGIN)
-    after = rest.split(END)[1]
-    PAGE.write_text(f"{before}{BEGIN}\n{section(found)}\n{END}{after}", encoding="utf-8")
 
 
 if __name__ == "__main__":

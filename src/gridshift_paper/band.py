@@ -17,18 +17,16 @@ from gridshift_paper.deployment import BUDGET, PAPER_CORES, TIMES, seconds_of
 from gridshift_paper.figures import dress, number_ticks, panels
 from gridshift_paper.gradient_steps import TARGET_LABELS, TARGETS, rows_of, stepped, steps_of
 from gridshift_paper.outages import TERCILES, connected_outages
+from gridshift_paper.printed import printed
 from gridshift_paper.protocol import Scale, adapted, base_surrogate, errors_of, rows_for_test
 from gridshift_paper.records import Key, Record, Study, crossed
 from gridshift_paper.selection import count, measured, picked
 
 NUM_TERCILE = 10
 """Outages of each third of the difficulty of case118's."""
-PAPER_BAND_RATIO = 0.83
-"""Fig. of 30 outages of case118: median of MAE_ICW / MAE_FT at 4,000 steps."""
-PAPER_BAND_MARGIN = {"low": 1.20, "mid": 1.22, "high": 1.21}
-"""Margin of ICW at 4,000 steps by third of difficulty."""
-PAPER_BAND_COST = 22
-"""How many times cheaper it is there."""
+PAPER_BAND_RATIO = printed("band_ratio")
+PAPER_BAND_MARGIN = printed("band_margin")
+PAPER_BAND_COST = printed("band_cost")
 
 
 def _keys(scale: Scale) -> Iterator[Key]:

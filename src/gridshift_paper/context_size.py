@@ -14,15 +14,14 @@ from gridshift_paper.artefacts import Artefact, Table, mean_and_spread
 from gridshift_paper.claims import Claim, Frame, Note, Numbers, Rows
 from gridshift_paper.context_sweep import mean_errors, measure
 from gridshift_paper.figures import dress, mean_with_band
+from gridshift_paper.printed import printed
 from gridshift_paper.protocol import GRIDS
 from gridshift_paper.records import Study, crossed
 from gridshift_paper.selection import mean, measured, picked, spread
 from gridshift_paper.spectra import COVARIANCE, CURVE, NUM_DRAWS, distance_left, landmarks
 
-PAPER_CAPTURED = {"case30": 0.89, "case118": 0.66}
-"""Appendix H: share of the achievable improvement at 400 cases."""
-PAPER_SOLVE_MS = 8.69
-"""Fig. 17: time of one solve."""
+PAPER_CAPTURED = printed("captured")
+PAPER_SOLVE_MS = printed("solve_ms")
 
 SIZES = {
     grid: Study(

@@ -11,6 +11,7 @@ from gridshift.errors import RankDeficientWarning
 from gridshift_paper import rules
 from gridshift_paper.artefacts import Artefact, Table, mean_and_spread
 from gridshift_paper.claims import Claim, Frame, Note, Numbers, Rows
+from gridshift_paper.printed import printed
 from gridshift_paper.protocol import (
     GRIDS,
     Scale,
@@ -30,23 +31,7 @@ from gridshift_paper.spectra import context_keys, sizes_of
 SWEEP = {"case118": (1, 1.5, 2, 3, 4), "case300": (2, 3, 5, 7.5, 10)}
 """Sizes of Table VIII likewise."""
 
-PAPER_SWEEP = {
-    "case118": {
-        400: (0.00433, 0.00621, 0.000221, 8.3, 8.2, 6.7),
-        600: (0.00415, 0.00596, 0.000215, 8.6, 8.6, 6.9),
-        800: (0.00413, 0.00587, 0.000212, 8.7, 8.7, 7.0),
-        1200: (0.00269, 0.00386, 0.000195, 13.3, 13.2, 7.6),
-        1600: (0.00208, 0.00299, 0.000186, 17.2, 17.1, 8.0),
-    },
-    "case300": {
-        800: (0.01995, 0.02023, 0.000911, 1.4, 7.4, 2.8),
-        1200: (0.02042, 0.02003, 0.000898, 1.3, 7.5, 2.9),
-        2000: (0.01925, 0.01928, 0.000841, 1.4, 7.8, 3.0),
-        3000: (0.00819, 0.01035, 0.000512, 3.3, 14.5, 5.0),
-        4000: (0.00451, 0.00886, 0.000446, 6.0, 17.0, 5.7),
-    },
-}
-"""Table VIII: MAE overall, of Q_gen and |V|, then frozen over ICW of the same."""
+PAPER_SWEEP = printed("sweep")
 QUANTITIES = ("overall", "q_gen", "v")
 Start = Callable[..., Surrogate]
 """Scale, grid and seed to the surrogate that a context adapts."""

@@ -24,13 +24,11 @@ from gridshift_paper.gradient_steps import (
     crossing,
     curve,
 )
+from gridshift_paper.printed import printed
 from gridshift_paper.rules import NAN
 
-PAPER_300 = {400: (4.22e-4, 1.08e-3, 0.18), 1_000: (4.25e-4, 7.18e-4, 0.44),
-             2_000: (3.94e-4, 5.33e-4, 0.88)}  # fmt: skip
-"""Section on cost, 300-bus, by context: |V| error of ICW, of fine-tuning at 4,000 steps, and ICW's
-cost in seconds."""
-PAPER_300_FROZEN = 2.74e-3
+PAPER_300 = printed("cost_300")
+PAPER_300_FROZEN = printed("cost_300_frozen")
 NEAR_FLOOR = 1.5
 """Error over that of the best gradient steps up to which one is near the accuracy floor."""
 WAYS = {

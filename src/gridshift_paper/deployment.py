@@ -24,6 +24,7 @@ from gridshift_paper import rules
 from gridshift_paper.artefacts import Artefact, Table
 from gridshift_paper.claims import Claim, Note, Numbers, Rows
 from gridshift_paper.outages import connected_outages
+from gridshift_paper.printed import printed
 from gridshift_paper.protocol import (
     BACKBONE_LABELS,
     GRIDS,
@@ -42,15 +43,8 @@ REPEATS = 5
 """Runs of which the fastest counts: what else a machine does only ever adds time."""
 BACKBONES = {backbone: BACKBONE_LABELS[backbone] for backbone in ("mlp", "pfgnn")}
 """Whose gradient steps the paper costs."""
-PAPER_DEPLOYMENT = {
-    "case30": (38, 0.103, 0.000, 0.000, 3.500, 4.0, 137.0, 34.3),
-    "case118": (166, 0.143, 0.001, 0.001, 3.072, 24.0, 534.0, 22.3),
-    "case300": (253, 0.176, 0.002, 0.001, 3.606, 45.0, 957.0, 21.3),
-}
-"""Table of deployment cost: K; T_data, T_inf of ICW and of fine-tuning, T_grad (s an outage); total
-of ICW and of fine-tuning (s); speed-up."""
-PAPER_CORES = 48
-"""Cores by which the paper divides the serial time of its solver."""
+PAPER_DEPLOYMENT = printed("deployment")
+PAPER_CORES = printed("cores")
 BUDGET = 4_000
 """Gradient steps of the paper's comparison at deployment scale."""
 DEPLOYMENT_COLUMNS = (

@@ -38,12 +38,12 @@ from gridshift_paper.outages import (
     outages_by_seed,
     terciles,
 )
+from gridshift_paper.printed import printed
 from gridshift_paper.protocol import GRIDS
 from gridshift_paper.rules import Count
 from gridshift_paper.selection import count, measured
 
-PAPER_NUM_EXCLUDED = {"case30": 3, "case118": 1}
-"""Appendix F: 'a small number of the hardest contingencies are excluded'."""
+PAPER_NUM_EXCLUDED = printed("num_excluded")
 SOME = 0.1
 """Size of a correlation from which there is one."""
 QUANTITIES = {

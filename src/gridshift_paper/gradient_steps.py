@@ -25,6 +25,7 @@ from gridshift_paper import rules
 from gridshift_paper.artefacts import Artefact, Table, mean_and_spread
 from gridshift_paper.claims import Claim, Numbers, Rows, Undecided
 from gridshift_paper.deployment import BACKBONES, TIMES, seconds_of
+from gridshift_paper.printed import printed
 from gridshift_paper.protocol import (
     GRIDS,
     Scale,
@@ -240,27 +241,10 @@ PLANE = (TIMES, CLOSED_FORM, CURVES)
 """What a point of the plane is put together from."""
 
 
-PAPER_ICW_COST = {("mlp", 400): 5.059, ("pfgnn", 400): 5.257, ("mlp", 1_000): 8.772,
-                  ("pfgnn", 1_000): 8.994}  # fmt: skip
-"""Appendix on cost: ICW's seconds on 30-bus N-2 Most, of which 4.968 and 8.686 are solves."""
-PAPER_ICW_V = {"mlp": 3e-4, "pfgnn": 7e-4}
-"""|V| error of ICW in both tables of scratch training, at either context."""
-_SECONDS = {
-    400: ((5.143, 5.230, 5.405, 5.755, 5.930, 6.805, 8.555),
-          (5.857, 6.454, 7.649, 10.039, 11.234, 17.209, 29.159)),
-    1_000: ((8.861, 8.948, 9.123, 9.473, 9.648, 10.523, 12.273),
-            (9.575, 10.172, 11.367, 13.757, 14.952, 20.927, 32.877)),
-}  # fmt: skip
-_V = {
-    ("no-norm", 400): ((0.1935, 0.0782, 0.0367, 0.0224, 0.0192, 0.0106, 0.0042),
-                       (0.0834, 0.0807, 0.0472, 0.0207, 0.0202, 0.0157, 0.0112)),
-    ("no-norm", 1_000): ((0.1547, 0.0665, 0.0292, 0.0191, 0.0149, 0.0079, 0.0036),
-                         (0.0808, 0.0657, 0.0498, 0.0271, 0.0226, 0.0130, 0.0073)),
-    ("zscore", 400): ((0.0007, 0.0004, 0.0003, 0.0002, 0.0002, 0.0001, 0.0001),
-                      (0.0011, 0.0011, 0.0011, 0.0009, 0.0009, 0.0007, 0.0004)),
-    ("zscore", 1_000): ((0.0008, 0.0004, 0.0002, 0.0001, 0.0001, 0.0001, 0.0001),
-                        (0.0011, 0.0011, 0.0011, 0.0010, 0.0009, 0.0005, 0.0004)),
-}  # fmt: skip
+PAPER_ICW_COST = printed("icw_cost")
+PAPER_ICW_V = printed("icw_v")
+_SECONDS = printed("scratch_seconds")
+_V = printed("scratch_v")
 PAPER_SCRATCH: dict[tuple[str, int], dict[int, tuple[float, ...]]] = {
     case: dict(zip(MILESTONES, zip(*_SECONDS[case[1]], *errors, strict=True), strict=True))
     for case, errors in _V.items()

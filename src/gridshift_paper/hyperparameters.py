@@ -10,27 +10,14 @@ from gridshift.grid.layout import Layout
 from gridshift_paper import rules
 from gridshift_paper.artefacts import Artefact, Table
 from gridshift_paper.claims import Claim
+from gridshift_paper.printed import printed
 from gridshift_paper.protocol import BACKBONE_LABELS, GRIDS, SCALES, base_config, network_of
 
 FULL = SCALES["full"]
-PAPER_ARCHITECTURE = {
-    "width": {"mlp": 256, "transformer": 128, "pfgnn": 129},
-    "layers": {"mlp": 2, "transformer": 2, "pfgnn": 4},
-    "dropout": {"mlp": 0.15, "transformer": 0.15, "pfgnn": 0.2},
-    "attention heads": {"transformer": 4},
-    "feed-forward width": {"transformer": 256},
-    "patch": {"transformer": 12},
-}
-"""Table VII, upper part."""
-PAPER_PARAMETERS = {"mlp": 100_000, "transformer": 292_000, "pfgnn": 355_000}
-"""Table VII, 'approximately'; case30."""
-PAPER_STEPS = 40_000
-"""Of every backbone, Table VII."""
-PAPER_TRAINING = {
-    "batch_size": 32, "learning_rate": 6.29e-4, "final_learning_rate": 1e-6,
-    "weight_decay": 1e-5, "clip_norm": 1.0,
-}  # fmt: skip
-"""Table VII, lower part; AdamW with cosine annealing."""
+PAPER_ARCHITECTURE = printed("architecture")
+PAPER_PARAMETERS = printed("parameters")
+PAPER_STEPS = printed("steps")
+PAPER_TRAINING = printed("training")
 FIELDS = {
     "width": ("hidden", "width"), "layers": ("num_layers",), "dropout": ("dropout",),
     "attention heads": ("num_heads",), "feed-forward width": ("feed_forward",),

@@ -13,6 +13,7 @@ from gridshift_paper import rules
 from gridshift_paper.artefacts import Artefact, Table, mean_and_spread
 from gridshift_paper.claims import Claim, Frame, Note, Numbers, Rows
 from gridshift_paper.figures import BARS, PRINT, dress, panels
+from gridshift_paper.printed import printed
 from gridshift_paper.protocol import GRIDS
 from gridshift_paper.rules import NAN
 from gridshift_paper.selection import by_seed, listed, mean, mean_ratio, num_seeds, picked, spread
@@ -22,17 +23,7 @@ QUANTITIES = {
     "overall": "overall", "p_slack": "P slack", "q_gen": "Q gen", "v": "|V|", "theta": "θ",
 }  # fmt: skip
 AXIS_LABELS = ("overall", r"$P_\mathrm{slack}$", r"$Q_g$", r"$|V|$", r"$\theta$")
-PAPER_FACTORS = {
-    "N-1": {
-        ("case30", "overall"): 13, ("case118", "overall"): 15, ("case300", "overall"): 6,
-        ("case30", "v"): 25, ("case300", "q_gen"): 17,
-    },
-    "N-2": {
-        ("case30", "overall"): 28, ("case118", "overall"): 18, ("case300", "overall"): 8,
-        ("case30", "q_gen"): 54, ("case30", "v"): 47,
-    },
-}  # fmt: skip
-"""Frozen / ICW that the text gives for Fig. 4 (section IV) and for its N-2 companion (appendix)."""
+PAPER_FACTORS = printed("factors")
 
 
 def _errors(rows: Rows, topology: str, grid: str, quantity: str, size: int = 0) -> Frame:

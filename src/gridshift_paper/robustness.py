@@ -27,18 +27,16 @@ from gridshift_paper.outages import (
     outages_by_seed,
     terciles,
 )
+from gridshift_paper.printed import printed
 from gridshift_paper.protocol import GRIDS
 from gridshift_paper.rules import Count
 from gridshift_paper.selection import count, measured, picked
 
 SHOWN = {"frozen": "frozen", "icw": "ICW", "icw-paired": "paired"}
 LABELS = {"v": "|V|, p.u.", "theta_deg": "theta, °"}
-PAPER_ICW_INTACT = {"v": 2.0e-4, "theta_deg": 1.3e-1}
-"""Table III, case118, ICW on the intact grid: the dotted line of Fig. 5, given no number there."""
-PAPER_BALANCE = {"low": 14.0, "mid": 18.0, "high": 30.0}
-"""Appendix G: mismatch of the frozen surrogate over that of ICW."""
-PAPER_SOLVER = 2e-6
-"""Appendix G: worst mismatch of the solver's own rows, p.u."""
+PAPER_ICW_INTACT = printed("icw_intact")
+PAPER_BALANCE = printed("balance")
+PAPER_SOLVER = printed("solver")
 PAPER_NUM_PAIRS, PAPER_PAIRS_MEDIAN, PAPER_PAIRS_WORST = 677, 7.6, 2.3
 """Appendix E: pairs of outages, the median factor and that of the worst percentile."""
 NEAR_INTACT = 2.0

@@ -17,6 +17,7 @@ from gridshift_paper import rules
 from gridshift_paper.artefacts import Artefact, Table, mean_and_spread
 from gridshift_paper.claims import Claim, Frame, Note, Numbers, Rows
 from gridshift_paper.figures import dress, number_ticks, panels
+from gridshift_paper.printed import printed
 from gridshift_paper.protocol import (
     GRIDS,
     SPREAD,
@@ -29,12 +30,9 @@ from gridshift_paper.protocol import (
 from gridshift_paper.records import Record, Study, crossed
 from gridshift_paper.selection import by_seed, mean, measured, picked
 
-PAPER_MMD = {"nothing": 0.923, "mean": 0.045, "mean, covariance": 0.029}
-"""Fig. 9 and appendix A: case30, N-2 Most, ±20 %, 1,000 rows."""
-PAPER_FLOOR = 0.032
-"""'Sampling noise floor' of the same, 1 / sqrt(1,000)."""
-PAPER_DROP = 28.9
-"""Caption of Fig. 3: factor of the joint MMD at ±50 %, 4,000 rows."""
+PAPER_MMD = printed("mmd")
+PAPER_FLOOR = printed("floor")
+PAPER_DROP = printed("drop")
 DISJOINT = 0.9
 """MMD from which the two topologies' values of an output hardly overlap."""
 SYMBOLS = {"v": "$|V|$", "theta": r"$\theta$", "q_gen": "$Q_g$", "p_slack": "$P_s$"}

@@ -18,6 +18,7 @@ from gridshift_paper import rules
 from gridshift_paper.artefacts import Artefact, Table
 from gridshift_paper.claims import Claim, Frame, Note, Numbers, Rows, Undecided
 from gridshift_paper.figures import SMALL, dress, panels
+from gridshift_paper.printed import printed
 from gridshift_paper.protocol import GRIDS, Scale, context_rows
 from gridshift_paper.records import Key, Record, Study, crossed
 from gridshift_paper.selection import measured, picked
@@ -27,12 +28,9 @@ REFERENCE = 50
 """Rows of the covariance that others converge to, in contexts: 20,000 at full scale."""
 CURVE = (0.25, 0.5, 0.75, 1, 1.5, 2, 2.5, 3.75, 5)
 """Sizes on the figures, in contexts of the scale: 100 to 2,000 at full scale."""
-PAPER_RANK = {"case30": "12-15", "case118": "15-20"}
-"""Appendix H: 'effective rank'."""
-PAPER_DECADES = (3, 5)
-"""Appendix H: orders of magnitude that the spectrum falls over the first 10 to 20 indices."""
-PAPER_DEVIATION = 5
-"""Fig. 19: per cent that leading eigenvalues of 100 cases are within."""
+PAPER_RANK = printed("rank")
+PAPER_DECADES = printed("decades")
+PAPER_DEVIATION = printed("deviation")
 LEADING = 5
 """Eigenvalues that the tables call leading; the paper names no number."""
 LIMITS = (-100, 60)

@@ -10,6 +10,7 @@ from gridshift.trial.trial import measure_adaptation
 from gridshift_paper import rules
 from gridshift_paper.artefacts import Artefact, Table, mean_and_spread
 from gridshift_paper.claims import Claim, Frame, Numbers, Rows
+from gridshift_paper.printed import printed
 from gridshift_paper.protocol import (
     GRIDS,
     TOPOLOGIES,
@@ -47,21 +48,7 @@ OWN = ("icw", "icw-paired", "tangent2-icw")
 NEEDS = {"nothing": "-", "network": "N", "solved cases": "C", "gradient steps": "G"}
 """Needs, short enough for a column."""
 
-PAPER_TABLE_3: Mapping[tuple[str, str], tuple[float, ...]] = {
-    ("modular-gp", "case30"): (1.1e-4, 5.6e-3, 1.6e-2, 7.7e-2, 5.8e-1, 1.5),
-    ("deepopf-ft", "case30"): (1.6e-5, 5.3e-3, 1.5e-2, 5.0e-3, 2.7e-1, 4.9e-1),
-    ("pfgnn", "case30"): (6.4e-5, 5.0e-3, 1.5e-2, 2.5e-2, 3.0e-1, 3.2e-1),
-    ("mmnp", "case30"): (3.4e-4, 4.7e-4, 5.9e-4, 1.9e-2, 2.9e-2, 3.2e-2),
-    ("ttf-ensemble", "case30"): (1.6e-4, 1.8e-4, 2.4e-4, 2.4e-2, 2.7e-2, 2.7e-2),
-    ("icw", "case30"): (7.3e-5, 2.0e-4, 3.2e-4, 2.0e-2, 2.8e-2, 3.1e-2),
-    ("modular-gp", "case118"): (9.2e-5, 1.5e-3, 1.8e-3, 2.6e-1, 2.9, 3.7),
-    ("deepopf-ft", "case118"): (6.1e-5, 1.5e-3, 1.7e-3, 3.1e-2, 2.6, 3.2),
-    ("pfgnn", "case118"): (7.4e-5, 1.4e-3, 1.6e-3, 2.6e-1, 2.6, 3.2),
-    ("mmnp", "case118"): (4.0e-4, 4.2e-4, 4.2e-4, 4.1e-1, 4.3e-1, 4.3e-1),
-    ("ttf-ensemble", "case118"): (4.0e-4, 4.1e-4, 4.1e-4, 8.4e-1, 8.5e-1, 8.5e-1),
-    ("icw", "case118"): (2.0e-4, 2.1e-4, 2.1e-4, 1.3e-1, 1.5e-1, 1.5e-1),
-}
-"""Table III: |V| (p.u.) on base, N-1 Most, N-2 Most, then theta (degrees) on the same."""
+PAPER_TABLE_3 = printed("table_3")
 GRIDS_OF_TABLE = ("case30", "case118")
 ADAPTED = {"icw": "ICW"} | RIVALS
 RIVALS_OVER_ICW = {

@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 import scipy.linalg
 
-from gridshift.errors import GridshiftError
 from gridshift.learn.moments import EPS
 from gridshift_paper import context_size, context_sweep, spectra
 from gridshift_paper.claims import Judged, Verdict
@@ -150,13 +149,3 @@ def test_the_sweep_sets_the_papers_table_beside_ours(covariance):
 def test_the_distance_left_is_a_share_of_that_of_the_smallest_context(covariance):
     for column in ("nested", "independent"):
         assert 0 < distance_left(covariance, "case30", column).item() < 1
-
-
-@pytest.mark.parametrize("artefact", ARTEFACTS, ids=lambda artefact: artefact.name)
-def test_nothing_measured_gives_no_table_and_says_so(artefact):
-    rows = {study.name: pd.DataFrame() for study in artefact.studies}
-    assert list(artefact.tables(rows)) == []
-    assert {judged.verdict for judged in artefact.comments(rows)} == {Verdict.OPEN}
-    if artefact.draw is not None:
-        with pytest.raises(GridshiftError, match="nothing measured yet"):
-            artefact.draw(rows)

@@ -14,7 +14,7 @@ from gridshift_paper.artefacts import (
     artefacts,
     mean_and_spread,
 )
-from gridshift_paper.claims import Claim, Note, Undecided
+from gridshift_paper.claims import Claim, Note, Undecided, Verdict
 from gridshift_paper.protocol import SCALES
 from gridshift_paper.records import Book, Study, crossed
 from gridshift_paper.report import claims_table, section, write_pages
@@ -125,3 +125,17 @@ def test_every_stored_row_is_one_of_its_study():
     assert stored == set(studies)
     for study in studies.values():
         assert len(book.rows(study)) == book.num_rows(study) > 0, study.name
+
+
+MEASURED = [one for one in artefacts().values() if one.studies]
+
+
+@pytest.mark.parametrize("artefact", MEASURED, ids=lambda artefact: artefact.name)
+def test_nothing_measured_gives_no_table_and_says_so(artefact):
+    rows = {study.name: pd.DataFrame() for study in artefact.studies}
+    shown = artefact.name == "capacity"  # the paper's numbers, by width
+    assert bool(artefact.tables(rows)) == shown
+    assert {judged.verdict for judged in artefact.comments(rows)} <= {Verdict.OPEN}
+    if artefact.draw is not None:
+        with pytest.raises(GridshiftError, match="nothing measured yet"):
+            artefact.draw(rows)

@@ -1,11 +1,8 @@
 import numpy as np
-import pandas as pd
 import pytest
 
-from gridshift.errors import GridshiftError
 from gridshift.learn.whitening import fit_zca
 from gridshift_paper import round_trip, shift
-from gridshift_paper.claims import Verdict
 from gridshift_paper.protocol import (
     GRIDS,
     WIDE_SPREAD,
@@ -144,13 +141,3 @@ def test_tables_have_the_papers_numbers_beside_ours(book, name, told):
     assert list(artefact.comments(rows))
     if artefact.draw is not None:
         assert artefact.draw(rows).axes
-
-
-@pytest.mark.parametrize("artefact", ARTEFACTS, ids=lambda artefact: artefact.name)
-def test_nothing_measured_gives_no_table_and_says_so(artefact):
-    rows = {study.name: pd.DataFrame() for study in artefact.studies}
-    assert list(artefact.tables(rows)) == []
-    assert {judged.verdict for judged in artefact.comments(rows)} == {Verdict.OPEN}
-    if artefact.draw is not None:
-        with pytest.raises(GridshiftError, match="nothing measured yet"):
-            artefact.draw(rows)

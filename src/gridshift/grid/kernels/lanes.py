@@ -10,10 +10,8 @@ signature, so the same source compiles for every width and precision. `tests/ref
 the same functions on numpy arrays of shape (W,); tests run the kernels' source on both.
 """
 
-import hashlib
 import operator
 import os
-from pathlib import Path
 
 import numpy as np
 from llvmlite import binding as llvm
@@ -31,12 +29,6 @@ from numba.extending import (
     unbox,
 )
 from numba.np.numpy_support import from_dtype
-
-SOURCES = hashlib.sha256(
-    b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
-).hexdigest()[:8]
-"""Digest of all kernels. numba's cache on disk looks at the file of the kernel alone, not at those
-it calls; as part of the token's type, the digest keeps code of another version from being used."""
 
 
 class Lanes:
@@ -56,7 +48,7 @@ class LanesType(types.Type):
 
     def __init__(self, width: int, base: types.Float):
         self.width, self.base = width, base
-        super().__init__(name=f"Lanes({width}, {base}, {SOURCES})")
+        super().__init__(name=f"Lanes({width}, {base})")
 
     @property
     def vector(self) -> "VectorType":
