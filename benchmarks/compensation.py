@@ -24,8 +24,7 @@ from gridshift.adapt.compensation import adapt_compensation
 from gridshift.adapt.context import Context
 from gridshift.adapt.datasets import Dataset, generate
 from gridshift.adapt.methods import METHODS
-from gridshift.adapt.regression import start_regression
-from gridshift.adapt.surrogate_config import SurrogateConfig
+from gridshift.adapt.surrogate_config import SurrogateConfig, base_config
 from gridshift.errors import GridshiftError
 from gridshift.grid.contingency import cut_off_buses, enumerate_outages, outage_text
 from gridshift.grid.network import Network
@@ -91,7 +90,6 @@ def measure(case: str, with_icw: bool, records: dict[str, dict]) -> None:
     network = read_grid(case)
     outages = outages_of(case, network)
     for seed in SEEDS[:1] if with_icw else SEEDS:
-        config = SurrogateConfig(seed=seed)
         kind = "icw" if with_icw else "compensation"
         todo = [o for o in outages if f"{kind} {case} {o} seed {seed}" not in records]
         if not todo:
@@ -100,7 +98,9 @@ def measure(case: str, with_icw: bool, records: dict[str, dict]) -> None:
             bases: dict[str, Base] = {"icw": cached_surrogate(network, SurrogateConfig())}
         else:
             names = ("linear", "quadratic")
-            bases = {name: start_regression(network, config, name=name) for name in names}
+            bases = {
+                name: cached_surrogate(network, base_config(name, seed=seed)) for name in names
+            }
         for name, base in bases.items():
             records[f"base {case} {name} seed {seed}"] = {"mae": base.mae}
         for outage in todo:

@@ -9,6 +9,7 @@ from gridshift.adapt.baselines.modular_gp import adapt_modular_gp, start_modular
 from gridshift.adapt.baselines.pfgnn_multi import adapt_pfgnn_multi, start_pfgnn_multi
 from gridshift.adapt.baselines.pi_ttt import adapt_pi_ttt
 from gridshift.adapt.baselines.ttf_ensemble import adapt_ttf_ensemble, start_ttf_ensemble
+from gridshift.adapt.compensation import adapt_compensation
 from gridshift.adapt.context import Context, Predictor
 from gridshift.adapt.context_methods import (
     adapt_auto,
@@ -67,9 +68,12 @@ _ROSTER = (
            summary="linear regression of y on x over the context, no surrogate",
            source="Hoerl and Kennard 1970; penalty by leave-one-out"),
     Method(name="ridge-features", needs=CASES, adapt=adapt_ridge_features,
-           summary="linear regression of y on the surrogate's output and x over the context",
+           summary="linear regression of y on the base's output and x over the context",
            source="gridshift; penalty by leave-one-out"),
-    Method(name="icw-auto", needs=CASES, adapt=adapt_auto, transform="zca",
+    Method(name="compensation", needs=CASES, adapt=adapt_compensation,
+           summary="what the outage changes, a function of the state that the base predicts there",
+           source="gridshift, docs/compensation.md; Alsac, Stott and Tinney 1983"),
+    Method(name="icw-auto", needs=CASES, adapt=adapt_auto, transform="zca", closed_form=True,
            summary="the best on the context of all above that need solved cases only",
            source="gridshift; cross-validation"),
     Method(name="tangent", needs=NETWORK, adapt=partial(adapt_tangent, order=1),
@@ -120,6 +124,7 @@ _ROSTER = (
            summary="all weights of the surrogate trained on, on the context",
            source="paper, section IV and appendix on cost"),
     Method(name="scratch", needs=CASES_AND_STEPS, adapt=adapt_scratch, uses_surrogate=False,
+           closed_form=False,
            summary="the surrogate's architecture trained anew on the context alone",
            source="paper, appendix on cost"),
     Method(name="ttf-ensemble", needs=CASES_AND_STEPS, adapt=adapt_ttf_ensemble,

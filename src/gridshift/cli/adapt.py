@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gridshift.cli.automatic import check_target, choice_json, chosen_method, print_choice
-from gridshift.cli.bases import found_base, usable
+from gridshift.cli.bases import found_base, name_of, usable
 from gridshift.cli.group import command
 from gridshift.cli.options import (
     ADAPTATION_KEYS,
@@ -49,6 +49,9 @@ if TYPE_CHECKING:
     },
     examples=[
         "gridshift adapt case14 --outage line:2 --method icw --context 100 --surrogate base14",
+        "gridshift adapt case14 --outage line:2 --method compensation --context 10",
+        "gridshift adapt case14 --outage line:2 --method compensation --base linear --context 20 "
+        "--error-bars 0.9 --json",
         "gridshift adapt case14 --outage line:2,line:6 --method frozen --test 500 --seed 1 "
         "--spread 0.3 --surrogate base14 --json",
         "gridshift adapt case14 --outage line:2 --method frozen --certify 1e-6 "
@@ -74,12 +77,12 @@ if TYPE_CHECKING:
 def adapt(
     grid: str, outage: str, method: str, context: int, test: int, spread: float, seed: int,
     surrogate: Path | None, certify: float | None, correct_share: float,
-    error_bars: float | None, target_mae: float | None, as_json: bool,
+    error_bars: float | None, target_mae: float | None, base_name: str | None, as_json: bool,
 ) -> None:  # fmt: skip
-    """Adapt the surrogate of the intact grid to one outage and measure the error.
+    """Adapt a base of the intact grid to one outage and measure the error.
 
-    The base surrogate is trained at first use and kept in the cache folder ($GRIDSHIFT_CACHE, or
-    gridshift in the user's cache), or taken from --surrogate. With --certify every row returned is
+    The base is trained at first use and kept in the cache folder ($GRIDSHIFT_CACHE, or gridshift in
+    the user's cache), or taken from --surrogate. With --certify every row returned is
     within the tolerance or marked. With --method auto the choice is for as many rows as --test.
     """
     from gridshift.adapt.methods import METHODS
@@ -100,13 +103,14 @@ def adapt(
     more: dict[str, Any] = {}
     if method == AUTO:
         choice = chosen_method(
-            cases, surrogate, num_rows=test, target_mae=target_mae, certify=certify
+            cases, surrogate, base_name, num_rows=test, target_mae=target_mae, certify=certify
         )
         method, more["choice"] = choice.chosen.name, choice_json(choice)
     if method in METHODS:
         if error_bars is not None:
             check_calibration(context)
-        base, _ = found_base(METHODS[method], left, surrogate, **rows_)
+        base, _ = found_base(METHODS[method], left, surrogate, base_name=base_name, **rows_)
+        more["base"] = name_of(base, METHODS[method])
         trial = Trial(base, METHODS[method], cases)
         measured = trial.measurement()
         if certify is not None or correct_share:

@@ -18,9 +18,10 @@ def products(components: Real) -> Real:
 
     The products of the first k components are a prefix of those of all.
     """
-    one = np.hstack([np.ones((len(components), 1)), components])
-    i, j = np.tril_indices(one.shape[1])
-    return one[:, i[1:]] * one[:, j[1:]]
+    # component by component, as whole ones are copied at a time
+    one = np.vstack([np.ones(len(components)), components.T])
+    i, j = np.tril_indices(len(one))
+    return (one[i[1:]] * one[j[1:]]).T
 
 
 def num_products(num_components: int) -> int:
