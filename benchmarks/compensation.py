@@ -18,12 +18,12 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from gridshift.adapt.base import Base
 from gridshift.adapt.cache import cached_surrogate
 from gridshift.adapt.compensation import adapt_compensation
 from gridshift.adapt.context import Context
 from gridshift.adapt.datasets import Dataset, generate
 from gridshift.adapt.methods import METHODS
+from gridshift.adapt.surrogate import Surrogate
 from gridshift.adapt.surrogate_config import SurrogateConfig, base_config
 from gridshift.errors import GridshiftError
 from gridshift.grid.contingency import cut_off_buses, enumerate_outages, outage_text
@@ -60,7 +60,7 @@ def rows(network: Network, role: str, num: int, seed: int) -> Dataset:
     return generate(network, drawn, min_rows=(num + 1) // 2)
 
 
-def compensated(bases: dict[str, Base], network: Network, seed: int) -> dict:
+def compensated(bases: dict[str, Surrogate], network: Network, seed: int) -> dict:
     """MAE by base and size, what was chosen, and the base's own without any change."""
     test = rows(network, "test", 1000, seed)
     found: dict = {"num_test": len(test)}
@@ -75,7 +75,7 @@ def compensated(bases: dict[str, Base], network: Network, seed: int) -> dict:
     return found
 
 
-def icw(surrogate: Base, network: Network, seed: int) -> dict:
+def icw(surrogate: Surrogate, network: Network, seed: int) -> dict:
     test = rows(network, "test", 1000, seed)
     context = Context.of(rows(network, "context", 400, seed))
     names = ("icw", "icw-paired", "ridge")
@@ -95,7 +95,7 @@ def measure(case: str, with_icw: bool, records: dict[str, dict]) -> None:
         if not todo:
             continue
         if with_icw:
-            bases: dict[str, Base] = {"icw": cached_surrogate(network, SurrogateConfig())}
+            bases: dict[str, Surrogate] = {"icw": cached_surrogate(network, SurrogateConfig())}
         else:
             names = ("linear", "quadratic")
             bases = {

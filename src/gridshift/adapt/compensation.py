@@ -26,7 +26,14 @@ SAME = 1e-12
 
 
 def touched_by(network: Network, before: Network | None = None) -> Touched:
-    """Outputs of the buses at which two states of a grid differ.
+    """Outputs of the buses at which two states of a grid differ; arguments as `changed_buses`."""
+    return at_buses(Layout.of(network), *changed_buses(network, before))
+
+
+def changed_buses(
+    network: Network, before: Network | None = None
+) -> tuple[Int, list[tuple[int, int]]]:
+    """Buses at which two states of a grid differ, and pairs of them between which they do.
 
     Whatever differs shows in the bus admittances: lines and transformers of any number of windings
     at the buses they join, star points included, shunts at their own. Generation and other fixed
@@ -61,7 +68,7 @@ def touched_by(network: Network, before: Network | None = None) -> Touched:
             f"nothing of {network.name} differs from the grid that the base model is of; give an "
             "outage, or take method frozen"
         )
-    return at_buses(Layout.of(network), buses, pairs)
+    return buses, pairs
 
 
 def at_buses(layout: Layout, buses: Int, pairs: Sequence[tuple[int, int]] = ()) -> Touched:

@@ -41,9 +41,11 @@ if TYPE_CHECKING:
         "certified": "with --certify or --correct-share: `tol`, `quantile`, `counts` (`predicted`, "
         "`repaired`, `solved`, `marked`), `seconds` (`predict`, `check`, `repair`, `solve`), "
         "`worst_mismatch` (p.u.) and `mae` of the rows returned",
-        "error_bars": "with --error-bars: `level`; `num_context` (solved cases that the prediction "
-        "they belong to was fitted on: not those above, and nothing is corrected), "
-        "`num_calibration` (the other cases, that set the widths); `widths` (half) and `coverage` "
+        "error_bars": "with --error-bars: `level`; `way`: `split` (a quarter of the context sets "
+        "the widths) or, where that is too few, `left out` (each case in turn); `guaranteed` (rate "
+        "of one entry that is proven whatever the method is); `num_context` (solved cases that "
+        "each prediction they belong to was fitted on: not those above, and nothing is corrected), "
+        "`num_calibration` (cases that set the widths); `widths` (half) and `coverage` "
         "on the test, per quantity: `interval` (one entry), `band` (all at once)",
         "choice": "with --method auto: `method`, `reason`, and the `ledger` of what was measured",
     },
@@ -71,7 +73,8 @@ if TYPE_CHECKING:
 @click.option(
     "--error-bars", type=click.FloatRange(0, 1, min_open=True, max_open=True), metavar="LEVEL",
     help="Conformal error bars of the uncorrected prediction that hold at this rate, for instance "
-    "0.9; a quarter of the context sets them.",
+    "0.9, which needs 9 cases: a quarter of the context sets them, or in a small one each "
+    "case left out in turn.",
 )  # fmt: skip
 @target_option
 def adapt(
@@ -108,7 +111,7 @@ def adapt(
         method, more["choice"] = choice.chosen.name, choice_json(choice)
     if method in METHODS:
         if error_bars is not None:
-            check_calibration(context)
+            check_calibration(METHODS[method], context, error_bars)
         base, _ = found_base(METHODS[method], left, surrogate, base_name=base_name, **rows_)
         more["base"] = name_of(base, METHODS[method])
         trial = Trial(base, METHODS[method], cases)
@@ -201,4 +204,9 @@ def _print_error_bars(console, found: Mapping[str, Any]) -> None:
             f"of the prediction before any correction, fitted on {bars['num_context']:,} cases; "
             f"{bars['num_calibration']:,} others set the widths"
         )
+        if bars["way"] == "left out":
+            note = (
+                f"of the prediction before any correction; each of {bars['num_calibration']:,} "
+                f"cases left out in turn; proven is {100 * bars['guaranteed']:.6g}% of an entry"
+            )
         console.print(table("", columns, rows, note=note))
