@@ -59,6 +59,7 @@ def identify(
     """
     from gridshift.adapt.compensation import changed_buses, identify_outage
     from gridshift.adapt.methods import METHODS
+    from gridshift.adapt.surrogate import Surrogate
     from gridshift.grid.contingency import cut_off_buses, outage_text, select_outages
     from gridshift.grid.readers import read_grid
     from gridshift.trial.cases import Cases
@@ -69,6 +70,7 @@ def identify(
     base, _ = found_base(
         method, left, surrogate, num_context=context, spread=spread, seed=seed, base_name=base_name
     )
+    assert isinstance(base, Surrogate), "compensation starts from one"
     cases = Cases(left, num_context=context, spread=spread, seed=seed).context
     every = select_outages(network, "all")
     kept = [o for o, cut in zip(every, cut_off_buses(network, every), strict=True) if not len(cut)]
