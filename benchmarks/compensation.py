@@ -17,12 +17,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
-from gridshift.adapt.base import Base
+from gridshift.adapt.cache import cached_surrogate
 from gridshift.adapt.compensation import adapt_compensation
 from gridshift.adapt.context import Context
 from gridshift.adapt.datasets import Dataset, generate
-from gridshift.adapt.regression import start_regression
-from gridshift.adapt.surrogate_config import SurrogateConfig
+from gridshift.adapt.surrogate import Surrogate
+from gridshift.adapt.surrogate_config import base_config
 from gridshift.errors import GridshiftError
 from gridshift.grid.contingency import cut_off_buses, enumerate_outages, outage_text
 from gridshift.grid.network import Network
@@ -59,7 +59,7 @@ def rows(network: Network, role: str, num: int, seed: int) -> Dataset:
     return generate(network, drawn, min_rows=(num + 1) // 2)
 
 
-def compensated(bases: dict[str, Base], network: Network, seed: int, *, choices: bool) -> dict:
+def compensated(bases: dict[str, Surrogate], network: Network, seed: int, *, choices: bool) -> dict:
     """MAE by base and size, the base's own without any change, and what was chosen, if asked."""
     test = rows(network, "test", 1000, seed)
     found: dict = {"num_test": len(test)}
@@ -86,9 +86,8 @@ def measure(case: str, records: dict[str, dict]) -> None:
         todo = [o for o in outages if f"compensation {case} {o} seed {seed}" not in records]
         if not todo:
             continue
-        config = SurrogateConfig(seed=seed)
-        bases: dict[str, Base] = {
-            name: start_regression(network, config, name=name) for name in REGRESSIONS
+        bases = {
+            name: cached_surrogate(network, base_config(name, seed=seed)) for name in REGRESSIONS
         }
         for name, base in bases.items():
             records[f"base {case} {name} seed {seed}"] = {"mae": base.mae}

@@ -35,8 +35,8 @@ from gridshift.adapt.baselines.ttf_ensemble import TTF, adapt_ttf_ensemble, star
 from gridshift.adapt.cache import cached_surrogate
 from gridshift.adapt.context import Context, Predictor
 from gridshift.adapt.methods import METHODS
-from gridshift.adapt.surrogate import draw_rows, validation_rows
 from gridshift.adapt.surrogate_config import SurrogateConfig
+from gridshift.adapt.training_rows import draw_rows, validation_rows
 from gridshift.grid.network import Network
 from gridshift.grid.readers import read_grid
 

@@ -12,13 +12,14 @@ from gridshift.adapt.cache import cached_surrogate
 from gridshift.adapt.context import Context, Predictor
 from gridshift.adapt.datasets import Dataset, generate
 from gridshift.adapt.methods import METHODS
-from gridshift.adapt.surrogate import Surrogate, draw_rows, fit_output_transform
+from gridshift.adapt.surrogate import Surrogate, fit_output_transform
 from gridshift.adapt.surrogate_config import (
     PAPER_SURROGATE,
     PRODUCT_TRAINING,
     SurrogateConfig,
     default_num_rows,
 )
+from gridshift.adapt.training_rows import draw_rows
 from gridshift.arrays import Real
 from gridshift.grid.network import Network
 from gridshift.grid.powerflow import solve

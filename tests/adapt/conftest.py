@@ -3,7 +3,7 @@ import pytest
 
 from gridshift.adapt.datasets import generate
 from gridshift.adapt.surrogate import SurrogateConfig, train
-from gridshift.adapt.surrogate_config import OUTPUT_TRANSFORMS
+from gridshift.adapt.surrogate_config import OUTPUT_TRANSFORMS, base_config
 from gridshift.grid.scenarios import sample_loads
 from gridshift.learn.backbones.mlp import MlpConfig
 from gridshift.learn.training import TrainingConfig
@@ -34,6 +34,11 @@ def quick_config(transform="zca", **changes):
     )
 
 
+def quick_base(name, **changes):
+    """A regression of few rows."""
+    return base_config(name, num_rows=200, num_validation=50, **changes)
+
+
 @pytest.fixture(scope="session")
 def training_rows(grid):
     return generate(grid, sample_loads(grid, np.random.default_rng(4), 200))
@@ -44,6 +49,15 @@ def surrogates(grid, training_rows):
     """One for each transform."""
     names = OUTPUT_TRANSFORMS
     return {name: train(grid, quick_config(name), data=training_rows) for name in names}
+
+
+@pytest.fixture(scope="session")
+def closed_forms(grid, training_rows, surrogates):
+    """A surrogate for each base in closed form, and one that corrects a regression."""
+    made = {
+        name: train(grid, quick_base(name), data=training_rows) for name in ("linear", "quadratic")
+    }
+    return made | {"regression": surrogates["regression"]}
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,10 +11,11 @@ from torch import nn
 
 from gridshift.adapt.context import Context
 from gridshift.adapt.methods import METHODS
-from gridshift.adapt.onnx_export import export_onnx
+from gridshift.adapt.onnx_export import export_onnx, onnx_parts
 from gridshift.adapt.surrogate import train
 from gridshift.errors import GridshiftError, StorageError
 from gridshift.learn.backbones import MlpConfig
+from gridshift.learn.compensation import FEATURES, RESTS
 from gridshift.learn.fitted_network import FittedNetwork
 from gridshift.learn.linear_terms import LinearTerms
 from gridshift.learn.onnx_graph import onnx_bytes, onnx_predict, write_onnx
@@ -53,6 +55,46 @@ def test_onnxruntime_predicts_what_we_predict_row_by_row(method, base, outage_ro
     np.testing.assert_allclose(
         onnx_predict(path, context.x), predictor.predict(context.x), rtol=0, atol=2e-6
     )
+
+
+@pytest.mark.parametrize("base_name", ["linear", "quadratic", "regression"])
+@pytest.mark.parametrize("name", ["frozen", "ridge-features", "compensation", "icw-auto"])
+@pytest.mark.parametrize("num_context", [8, 60])
+def test_onnxruntime_predicts_what_we_predict_from_closed_forms(
+    closed_forms, outage_rows, tmp_path, base_name, name, num_context
+):
+    """Small contexts take the flows or differences, large ones squares and a rest too."""
+    context = Context.of(outage_rows.rows(slice(num_context)))
+    if (name, base_name) == ("icw-auto", "regression"):
+        return  # a network without the transform of its candidates
+    predictor = METHODS[name].fit(closed_forms[base_name], context)
+    path = tmp_path / "model.onnx"
+    export_onnx(predictor, path, network=context.network, check_on=outage_rows.x)
+    # the network of transform regression adds float32 sums of a remainder of 1e-4
+    np.testing.assert_allclose(
+        onnx_predict(path, outage_rows.x), predictor.predict(outage_rows.x), rtol=0, atol=1e-8
+    )
+
+
+@pytest.mark.parametrize("features", FEATURES)
+@pytest.mark.parametrize("rest", RESTS)
+def test_every_kind_of_compensation_has_an_onnx_form(closed_forms, outage_rows, features, rest):
+    base = closed_forms["quadratic"]
+    fitted = METHODS["compensation"].fit(base, Context.of(outage_rows))
+    rng, width, varied = np.random.default_rng(0), outage_rows.layout.num_outputs, np.arange(3)
+    own = replace(
+        fitted.compensation, features=features, rest=rest,
+        columns=varied if rest != "nothing" else varied[:0],
+    )  # fmt: skip
+    x, y = outage_rows.x, base.predict(outage_rows.x)
+    num = own.touched.features(features, y, own.center).shape[1] + len(own.columns)
+    own = replace(own, weight=rng.normal(size=(num, width)))
+    compensated = replace(fitted, compensation=own)
+    parts, expected = onnx_parts(compensated), compensated.predict(x)
+    found = onnx_predict(onnx_bytes(parts, widths=(x.shape[1], width)), x)
+    difference = np.abs(found - expected).max(0)
+    assert (difference <= parts[0].round_off(x)).all()
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10)
 
 
 def test_metadata_names_every_column_the_grid_and_the_outage(surrogate, outage_rows, tmp_path):

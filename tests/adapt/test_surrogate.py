@@ -1,4 +1,6 @@
 import json
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -8,10 +10,12 @@ import torch
 from gridshift.adapt.surrogate import Surrogate, SurrogateConfig, train
 from gridshift.adapt.surrogate_config import (
     PAPER_SURROGATE,
+    base_config,
     default_num_rows,
     describe_config,
     parse_config,
 )
+from gridshift.adapt.training_rows import validation_rows
 from gridshift.errors import GridshiftError, StorageError, SurrogateMismatchError
 from gridshift.learn.fitted_network import input_scaling
 from gridshift.learn.training import TrainingConfig
@@ -184,3 +188,47 @@ def test_senseless_configurations_are_refused_when_made():
         SurrogateConfig(transform="whiten")
     with pytest.raises(GridshiftError, match="at least 2"):
         SurrogateConfig(num_rows=1)
+
+
+@pytest.mark.parametrize("name", ["linear", "quadratic", "regression"])
+def test_a_closed_form_comes_back_from_its_folder_bit_for_bit(
+    grid, closed_forms, training_rows, tmp_path, name
+):
+    base = closed_forms[name]
+    base.save(tmp_path)
+    again = Surrogate.load(tmp_path, grid)
+    assert np.array_equal(again.predict(training_rows.x), base.predict(training_rows.x))
+    assert (again.digest, again.record, again.config) == (base.digest, base.record, base.config)
+
+
+def test_a_network_on_what_a_regression_leaves_is_closer_than_one_on_whitened_outputs(
+    grid, surrogates, closed_forms
+):
+    both = surrogates["regression"]
+    assert both.mae < surrogates["zca"].mae / 2
+    fresh = validation_rows(grid, both.config)
+    alone = np.abs(both.leading.predict(fresh.x) - fresh.y).mean()
+    assert both.mae < 1.5 * alone  # 200 rows teach a network little that products don't know
+    assert closed_forms["quadratic"].mae < closed_forms["linear"].mae / 3
+
+
+def test_training_and_adapting_a_closed_form_loads_no_torch(tmp_path):
+    code = """
+import sys
+from gridshift.adapt.methods import METHODS
+from gridshift.adapt.surrogate import Surrogate, train
+from gridshift.trial.trial import measure_adaptation
+from gridshift.adapt.surrogate_config import base_config
+from tests.adapt.grids import small_grid
+grid = small_grid()
+train(grid, base_config("quadratic", num_rows=200)).save(sys.argv[1])
+base = Surrogate.load(sys.argv[1], grid)
+measure_adaptation(base, grid.without(["line:1"]), METHODS["compensation"], num_context=10)
+sys.exit("torch" in sys.modules)
+"""
+    assert subprocess.run([sys.executable, "-c", code, str(tmp_path)]).returncode == 0
+
+
+def test_a_transform_is_refused_for_a_regression():
+    with pytest.raises(GridshiftError, match="transform zca is for networks, and base linear"):
+        base_config("linear", transform="zca")

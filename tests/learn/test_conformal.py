@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from gridshift.errors import ContextError
-from gridshift.learn.conformal import calibrate, conformal_quantile, distance, quantile_rank
+from gridshift.learn.conformal import (
+    calibrate,
+    conformal_quantile,
+    distance,
+    fewest_rows,
+    jackknife_plus,
+    quantile_rank,
+)
 
 ALL = {"all": slice(0, None)}
 
@@ -87,3 +94,56 @@ def test_what_makes_no_error_bars_is_refused(options):
         calibrate(np.ones((3, 1)), groups=ALL, **options)
     with pytest.raises(ContextError):
         calibrate(np.ones((1, 1)), groups=ALL)
+
+
+def left_out_fits(x, y):
+    """Errors and predictors of the least-squares lines without each row."""
+
+    def line(keep):
+        one = np.hstack([x[keep], np.ones((len(x[keep]), 1))])
+        weight = np.linalg.lstsq(one, y[keep], rcond=None)[0]
+        return lambda new: np.hstack([new, np.ones((len(new), 1))]) @ weight
+
+    fits = [line(np.arange(len(x)) != i) for i in range(len(x))]
+    error = np.concatenate([fit(x[[i]]) - y[[i]] for i, fit in enumerate(fits)])
+    return error, fits
+
+
+@pytest.mark.parametrize(("num_rows", "level"), [(10, 0.9), (19, 0.9), (12, 0.8)])
+def test_ten_rows_left_out_in_turn_hold_at_the_level_over_many_draws(num_rows, level):
+    """Barber et al. 2021 prove 2 level - 1; of a line through noise it is about the level."""
+    rng, covered, whole = np.random.default_rng(0), [], []
+    for _ in range(400):
+        x = rng.normal(size=(num_rows + 20, 2))
+        y = x @ rng.normal(size=(2, 3)) + rng.normal(size=(len(x), 3)) * [1, 10, 0.1]
+        error, fits = left_out_fits(x[:num_rows], y[:num_rows])
+        bounds = jackknife_plus(error, fits, x[num_rows:], level=level, groups={"all": slice(None)})
+        found = bounds.coverage(y[num_rows:])["all"]
+        covered.append(found["interval"])
+        whole.append(found["band"])
+    # standard error of the mean of 400 draws, each scattering by about 0.1: 0.005
+    assert level - 0.02 < np.mean(covered) < level + 0.1
+    assert level - 0.05 < np.mean(whole)
+
+
+def test_bounds_are_order_statistics_of_predictions_plus_and_minus_left_out_errors():
+    rng = np.random.default_rng(1)
+    x, y = rng.normal(size=(9, 1)), rng.normal(size=(9, 2))
+    error, fits = left_out_fits(x, y)
+    new = rng.normal(size=(70, 1))
+    bounds = jackknife_plus(error, fits, new, level=0.8, groups={"all": slice(None)})
+    y_hat = np.stack([fit(new) for fit in fits])
+    high = np.sort(y_hat + np.abs(error)[:, None], 0)[7]  # rank ceil(10 * 0.8) of 9
+    low = np.sort(y_hat - np.abs(error)[:, None], 0)[1]  # the second smallest
+    np.testing.assert_allclose(bounds.interval, (low, high))
+
+
+@pytest.mark.parametrize(("level", "fewest"), [(0.8, 4), (0.9, 9), (0.95, 19), (0.99, 99)])
+def test_the_fewest_rows_of_a_level_are_those_with_a_finite_width(level, fewest):
+    assert fewest_rows(level) == fewest
+    scores = np.arange(1.0, fewest + 1)
+    assert np.isfinite(conformal_quantile(scores, level))
+    assert np.isinf(conformal_quantile(scores[1:], level))
+    few = np.ones((fewest - 1, 1))
+    with pytest.raises(ContextError, match=f"at least {fewest} solved cases"):
+        jackknife_plus(few, [np.zeros] * len(few), few, level=level, groups={})

@@ -13,6 +13,11 @@ from gridshift.trial.trial import Trial, measure_adaptation
 
 
 @pytest.fixture
+def closed_form(closed_forms):
+    return closed_forms["quadratic"]
+
+
+@pytest.fixture
 def network(grid):
     return grid.without(["line:1"])
 
@@ -91,9 +96,32 @@ def test_the_verb_measures_what_the_trial_does(network, surrogate):
 
 
 def test_too_few_or_unsolvable_cases_are_refused(network, surrogate):
-    with pytest.raises(ContextError, match="at least 4"):
-        Trial(surrogate, METHODS["frozen"], Cases(network, num_context=3)).error_bars(0.9)
+    with pytest.raises(ContextError, match="at least 9"):
+        Trial(surrogate, METHODS["frozen"], Cases(network, num_context=8)).error_bars(0.9)
     with pytest.raises(ContextError, match="at least 2"):
         _ = Trial(surrogate, METHODS["icw"], Cases(network, num_context=1)).context
     with pytest.raises(ScenarioError, match="are needed"):
         _ = Cases(network, num_context=20, tol=1e-30).context
+
+
+def test_error_bars_of_few_cases_leave_each_out_and_hold_over_many_draws(network, closed_form):
+    covered = []
+    for seed in range(12):
+        cases = Cases(network, num_context=10, num_test=100, seed=seed)
+        bars = Trial(closed_form, METHODS["compensation"], cases).error_bars(0.9)
+        assert (bars.way, bars.num_context, bars.num_calibration) == ("left out", 9, 10)
+        assert bars.guaranteed == pytest.approx(0.8)
+        assert all(np.isfinite(one["band"]) for one in bars.widths.values())
+        covered.append([one["interval"] for one in bars.coverage.values()])
+    # contexts have wider spreads than the tests, so that the level is exceeded; the mean of 12
+    # draws that scatter by 0.1 each has a standard error of 0.03
+    assert np.mean(covered) > 0.85
+
+
+def test_error_bars_of_few_cases_take_them_all_where_nothing_is_fitted(network, closed_form):
+    cases = Cases(network, num_context=10, num_test=100)
+    bars = Trial(closed_form, METHODS["frozen"], cases).error_bars(0.9)
+    error = np.abs(closed_form.predict(cases.context.x) - cases.context.y)
+    at = cases.context.layout.y_slices["v"]
+    assert bars.widths["v"]["interval"] == pytest.approx(error[:, at].max(0).mean())
+    assert (bars.num_context, bars.num_calibration, bars.guaranteed) == (0, 10, 0.9)

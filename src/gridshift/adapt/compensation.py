@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 import scipy.sparse as sp
 
-from gridshift.adapt.base import Base
 from gridshift.adapt.context import Context
 from gridshift.adapt.regression import state_columns
+from gridshift.adapt.surrogate import Surrogate
 from gridshift.arrays import Int, Real
 from gridshift.errors import OutageError, SurrogateMismatchError
 from gridshift.grid.contingency import Outage, outage_text
@@ -26,7 +26,14 @@ SAME = 1e-12
 
 
 def touched_by(network: Network, before: Network | None = None) -> Touched:
-    """Outputs of the buses at which two states of a grid differ.
+    """Outputs of the buses at which two states of a grid differ; arguments as `changed_buses`."""
+    return at_buses(Layout.of(network), *changed_buses(network, before))
+
+
+def changed_buses(
+    network: Network, before: Network | None = None
+) -> tuple[Int, list[tuple[int, int]]]:
+    """Buses at which two states of a grid differ, and pairs of them between which they do.
 
     Whatever differs shows in the bus admittances: lines and transformers of any number of windings
     at the buses they join, star points included, shunts at their own. Generation and other fixed
@@ -61,7 +68,7 @@ def touched_by(network: Network, before: Network | None = None) -> Touched:
             f"nothing of {network.name} differs from the grid that the base model is of; give an "
             "outage, or take method frozen"
         )
-    return at_buses(Layout.of(network), buses, pairs)
+    return buses, pairs
 
 
 def at_buses(layout: Layout, buses: Int, pairs: Sequence[tuple[int, int]] = ()) -> Touched:
@@ -76,26 +83,26 @@ def at_buses(layout: Layout, buses: Int, pairs: Sequence[tuple[int, int]] = ()) 
     )
 
 
-def adapt_compensation(base: Base, context: Context) -> Compensated:
+def adapt_compensation(base: Surrogate, context: Context) -> Compensated:
     """The base, and what the topology changes at the buses where it differs from the base's."""
     outaged = base.record.get("outaged", [])
     root = context.network.root
     touched = touched_by(context.network, root.without(outaged) if outaged else root)
-    y_base: Real = base.predict(context.x)  # type: ignore[attr-defined]
+    y_base = base.predict(context.x)
     fitted = fit_compensation(
         context.x, context.y, y_base, touched, state=state_columns(base.layout)
     )
-    return Compensated(base=base, compensation=fitted)  # type: ignore[arg-type]
+    return Compensated(base=base, compensation=fitted)
 
 
 def identify_outage(
-    base: Base, network: Network, x: Real, y: Real, outages: Sequence[Outage], *,
+    base: Surrogate, network: Network, x: Real, y: Real, outages: Sequence[Outage], *,
     level: float = 0.05,
 ) -> Identified:  # fmt: skip
     """Which of these outages happened, as far as solved cases tell; parallel circuits are one.
 
     Args:
-        base: of the grid before, with `predict`.
+        base: of the grid before.
         network: the grid before.
         x: (N, X) inputs of cases of the unknown topology.
         y: (N, Y) their outputs.
@@ -110,6 +117,6 @@ def identify_outage(
         names.setdefault(touched_by(network.without(outage), network), []).append(
             outage_text(outage)
         )
-    y_base: Real = base.predict(x)  # type: ignore[attr-defined]
+    y_base = base.predict(x)
     candidates = {" or ".join(alike): touched for touched, alike in names.items()}
     return identify(x, y, y_base, candidates, level=level)

@@ -13,11 +13,13 @@ from functools import partial
 import numpy as np
 
 from gridshift.adapt.base import Base
+from gridshift.adapt.compensation import adapt_compensation
 from gridshift.adapt.context import Context, Predictor, SummedPredictor
 from gridshift.adapt.surrogate import Surrogate, fit_output_transform
 from gridshift.arrays import Int, Real
-from gridshift.errors import RankDeficientWarning
+from gridshift.errors import OutageError, RankDeficientWarning
 from gridshift.learn.linear_terms import LinearTerms
+from gridshift.learn.models import RefoldableModel
 from gridshift.learn.paired import correlation_shrinkage, fit_shrunk_zca, paired
 from gridshift.learn.ridge import fit_ridge
 from gridshift.learn.whitening import Affine, fit_residual, fit_zscore
@@ -75,9 +77,24 @@ def adapt_ridge(base: Base, context: Context) -> Predictor:
     )
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Recombined:
+    """y_hat @ weight of what another predictor gives for the same inputs."""
+
+    of: Surrogate
+    weight: Real
+    """(Y, Y)"""
+
+    def predict(self, x: Real) -> Real:
+        """(R, Y) outputs of inputs (R, X)."""
+        return self.of.predict(x) @ self.weight
+
+
 def adapt_ridge_features(surrogate: Surrogate, context: Context) -> Predictor:
-    """y from the surrogate's own output z and x; the part in z folds into its last layer."""
+    """y from the base's own output and x; a network's z folds into its last layer."""
     varied = varying(context.x)
+    if surrogate.leading is not None or not isinstance(surrogate.model, RefoldableModel):
+        return _of_outputs(surrogate, context, varied)
     z = surrogate.predict_whitened(context.x)
     ridge = fit_ridge(np.hstack([z, context.x[:, varied]]), context.y)
     weight, bias = ridge.linear()
@@ -92,6 +109,17 @@ def adapt_ridge_features(surrogate: Surrogate, context: Context) -> Predictor:
     )
 
 
+def _of_outputs(surrogate: Surrogate, context: Context, varied: Int) -> Predictor:
+    y_hat = surrogate.predict(context.x)
+    ridge = fit_ridge(np.hstack([y_hat, context.x[:, varied]]), context.y)
+    weight, bias = ridge.linear()
+    by_y, by_x = np.split(weight, [y_hat.shape[1]])
+    return SummedPredictor(
+        parts=(_terms(varied, by_x, bias), Recombined(of=surrogate, weight=by_y)),
+        left_out_mae=float(np.abs(ridge.left_out).mean()),
+    )
+
+
 def _terms(varied: Int, weight: Real, bias: Real) -> LinearTerms:
     return LinearTerms(matrix=weight.T, columns=varied, centre=np.zeros(len(varied)), offset=bias)
 
@@ -101,15 +129,20 @@ def varying(x: Real) -> Int:
     return np.flatnonzero(x.max(0) > x.min(0))
 
 
-CANDIDATES: dict[str, Callable[[Surrogate, Context], Predictor]] = {
+CLOSED_FORMS: dict[str, Callable[[Surrogate, Context], Predictor]] = {
     "frozen": adapt_frozen,
+    "ridge": adapt_ridge,
+    "ridge-features": adapt_ridge_features,
+    "compensation": adapt_compensation,
+}
+"""What `icw-auto` chooses from: with any base and any context, for errors of single rows left out
+are known."""
+BY_MOMENTS: dict[str, Callable[[Surrogate, Context], Predictor]] = {
     "icw": adapt_with_context_statistics,
     "zscore-paired": adapt_zscore_paired,
     "icw-paired": adapt_icw_paired,
-    "ridge": adapt_ridge,
-    "ridge-features": adapt_ridge_features,
 }
-"""What `icw-auto` chooses from."""
+"""What it also tries with a network and two rows or more in each of the parts left out."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -128,18 +161,28 @@ class Chosen:
 def adapt_auto(surrogate: Surrogate, context: Context) -> Chosen:
     """The candidate with the smallest mean absolute error on rows of the context left out.
 
-    Single rows where that has a closed form (ridge), fifths of the context where not, which is a
-    little to the disadvantage of whitening. Fewer than two rows a fifth tell nothing: `frozen`.
+    Single rows where that has a closed form, fifths of the context where not, which is a little to
+    the disadvantage of whitening.
     """
-    if len(context.x) < 2 * FOLDS:
-        return Chosen(name="frozen", predictor=surrogate, left_out_mae={})
-    errors = {}
-    for name, adapt in CANDIDATES.items():
-        fitted = adapt(surrogate, context)
-        closed_form = getattr(fitted, "left_out_mae", None)
-        errors[name] = _left_out(adapt, surrogate, context) if closed_form is None else closed_form
+    fitted, errors = {}, {}
+    for name, adapt in CLOSED_FORMS.items():
+        try:
+            found = adapt(surrogate, context)
+        except OutageError:  # nothing differs from the base's topology: nothing to compensate
+            continue
+        known = getattr(found, "left_out_mae", None)
+        fitted[name] = found
+        errors[name] = _error(found, context) if known is None else known
+    if isinstance(surrogate.model, RefoldableModel) and len(context.x) >= 2 * FOLDS:
+        for name, adapt in BY_MOMENTS.items():
+            fitted[name] = adapt(surrogate, context)
+            errors[name] = _left_out(adapt, surrogate, context)
     best = min(errors, key=errors.__getitem__)
-    return Chosen(name=best, predictor=CANDIDATES[best](surrogate, context), left_out_mae=errors)
+    return Chosen(name=best, predictor=fitted[best], left_out_mae=errors)
+
+
+def _error(predictor: Predictor, context: Context) -> float:
+    return float(np.abs(predictor.predict(context.x) - context.y).mean())
 
 
 def _left_out(

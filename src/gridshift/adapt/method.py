@@ -13,6 +13,7 @@ from gridshift.adapt.surrogate import Surrogate
 from gridshift.adapt.surrogate_config import SurrogateConfig, default_backbone
 from gridshift.errors import ContextError, GridshiftError, SurrogateMismatchError
 from gridshift.grid.network import Network
+from gridshift.learn.regression import REGRESSIONS
 from gridshift.learn.training import Progress
 
 Need = Literal["nothing", "solved cases", "network", "gradient steps"]
@@ -32,9 +33,11 @@ class Method:
     adapt: Callable[[Any, Context], Predictor]
     """The work itself, from the base that `start` gives; `fit` checks first."""
     transform: str | None = None
-    """Transform that the surrogate must have been trained with; None: any."""
+    """Transform that a network must have been trained with; None: any."""
     backbone: str | None = None
     """Backbone that the surrogate must have; None: any."""
+    closed_form: bool | None = None
+    """Whether a base in closed form will do; None: if neither of these two is asked for."""
     base: Callable[[Network, SurrogateConfig, Progress | None], Base] | None = None
     """What trains a base of its own kind for `start`; None: the method starts from a surrogate."""
     uses_surrogate: bool = True
@@ -53,6 +56,18 @@ class Method:
     def fast(self) -> bool:
         """Whether it takes no gradient steps, and starts from an ordinary surrogate."""
         return not self.gradient and self.base is None and self.backbone is None
+
+    @property
+    def takes_closed_form(self) -> bool:
+        """Whether it can start from a base in closed form, as most that need a network can't."""
+        asks = self.transform or self.backbone or self.base
+        return not asks if self.closed_form is None else self.closed_form
+
+    @property
+    def default_base(self) -> str:
+        """Name of the base that it starts from unless another is asked for, in `BASES`."""
+        asks = self.transform or not self.takes_closed_form
+        return self.backbone or ("mlp" if asks else "quadratic")
 
     @property
     def uses_solved_cases(self) -> bool:
@@ -78,12 +93,41 @@ class Method:
         return cached_surrogate(network, config, progress=progress)
 
     def surrogate_config(self, config: SurrogateConfig) -> SurrogateConfig:
-        """The configuration with the transform and the backbone that the method needs."""
+        """The configuration with the transform and the backbone that the method needs.
+
+        Raises:
+            SurrogateMismatchError: it is of a base in closed form, and the method needs a network.
+        """
+        if config.closed_form:
+            self._check_closed_form(config.backbone.name)
+            return config
         if self.transform is not None:
             config = replace(config, transform=self.transform)
         if self.backbone not in (None, config.backbone.name):
             config = replace(config, backbone=default_backbone(self.backbone))
         return config
+
+    def check_base_name(self, name: str) -> None:
+        """Pass if the method can start from a base of this name, in `BASES`.
+
+        Raises:
+            SurrogateMismatchError: it needs another, or has a model of its own.
+        """
+        if self.base is not None or self.backbone not in (None, name):
+            own = "a model of its own" if self.base is not None else f"base {self.backbone}"
+            raise SurrogateMismatchError(
+                f"method {self.name} starts from {own}, not from base {name}; leave --base out"
+            )
+        if name in REGRESSIONS:
+            self._check_closed_form(name)
+
+    def _check_closed_form(self, name: str) -> None:
+        if not self.takes_closed_form:
+            raise SurrogateMismatchError(
+                f"method {self.name} works on the layers or the transform of a network, and base "
+                f"{name} has none; take base mlp, or one of the methods compensation, "
+                "ridge-features, icw-auto and frozen, which start from any base"
+            )
 
     def check_num_context(self, num_context: int) -> None:
         """Pass if the method can work with a context of so many scenarios.
@@ -129,19 +173,29 @@ class Method:
             )
         if self.base is not None:
             return
+        if base.config.closed_form:
+            self._check_closed_form(base.config.backbone.name)
+            return
         has = {"transform": base.config.transform, "backbone": base.config.backbone.name}
         wanted = {"transform": self.transform, "backbone": self.backbone}
         for what, needed in wanted.items():
             if needed not in (None, has[what]):
                 right = {name: wanted[name] or has[name] for name in has}
-                flags = " ".join(
-                    f"--{name} {value}" for name, value in right.items() if value != "mlp"
-                )
+                flags = f"--transform {right['transform']}"
+                flags += f" --base {right['backbone']}" if right["backbone"] != "mlp" else ""
                 raise SurrogateMismatchError(
                     f"method {self.name} needs a surrogate trained with {what} {needed}; this one "
                     f"was trained with {has[what]}: train another with "
                     f"'gridshift train {base.grid} {flags} --out DIR'"
                 )
+
+    def suits(self, base: Base) -> bool:
+        """Whether `check_base` passes."""
+        try:
+            self.check_base(base)
+        except SurrogateMismatchError:
+            return False
+        return True
 
     def fit(self, base: Base, context: Context) -> Predictor:
         """A predictor for the topology of the context.

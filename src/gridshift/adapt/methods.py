@@ -23,7 +23,6 @@ from gridshift.adapt.context_methods import (
     adapt_zscore_paired,
 )
 from gridshift.adapt.method import Method, Need
-from gridshift.adapt.regression import start_regression
 from gridshift.adapt.tangent_methods import adapt_corrected_tangent, adapt_tangent
 from gridshift.learn.third_moment import ZCA_SAS
 
@@ -69,13 +68,12 @@ _ROSTER = (
            summary="linear regression of y on x over the context, no surrogate",
            source="Hoerl and Kennard 1970; penalty by leave-one-out"),
     Method(name="ridge-features", needs=CASES, adapt=adapt_ridge_features,
-           summary="linear regression of y on the surrogate's output and x over the context",
+           summary="linear regression of y on the base's output and x over the context",
            source="gridshift; penalty by leave-one-out"),
-    Method(name="compensation", needs=CASES, adapt=adapt_compensation, base=start_regression,
-           exportable=False,
-           summary="a closed-form base, and what changes at the buses that the change touches",
-           source="gridshift; Alsac, Stott and Tinney 1983"),
-    Method(name="icw-auto", needs=CASES, adapt=adapt_auto, transform="zca",
+    Method(name="compensation", needs=CASES, adapt=adapt_compensation,
+           summary="what the outage changes, a function of the state that the base predicts there",
+           source="gridshift, docs/compensation.md; Alsac, Stott and Tinney 1983"),
+    Method(name="icw-auto", needs=CASES, adapt=adapt_auto, transform="zca", closed_form=True,
            summary="the best on the context of all above that need solved cases only",
            source="gridshift; cross-validation"),
     Method(name="tangent", needs=NETWORK, adapt=partial(adapt_tangent, order=1),
@@ -126,6 +124,7 @@ _ROSTER = (
            summary="all weights of the surrogate trained on, on the context",
            source="paper, section IV and appendix on cost"),
     Method(name="scratch", needs=CASES_AND_STEPS, adapt=adapt_scratch, uses_surrogate=False,
+           closed_form=False,
            summary="the surrogate's architecture trained anew on the context alone",
            source="paper, appendix on cost"),
     Method(name="ttf-ensemble", needs=CASES_AND_STEPS, adapt=adapt_ttf_ensemble,

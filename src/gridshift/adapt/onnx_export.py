@@ -2,10 +2,13 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from gridshift.adapt.context import Predictor, SummedPredictor
-from gridshift.adapt.context_methods import Chosen
+from gridshift.adapt.context_methods import Chosen, Recombined
 from gridshift.adapt.expansion import ExpansionPredictor
 from gridshift.adapt.surrogate import Surrogate
 from gridshift.arrays import Real
@@ -13,10 +16,12 @@ from gridshift.errors import GridshiftError
 from gridshift.grid.contingency import outage_text
 from gridshift.grid.layout import Entry, Layout
 from gridshift.grid.network import Network
+from gridshift.learn.compensation import Compensated
+from gridshift.learn.compensation_graph import CompensatedPart
 from gridshift.learn.fitted_network import FittedNetwork
 from gridshift.learn.linear_terms import LinearTerms
 from gridshift.learn.models import FittedModel
-from gridshift.learn.onnx_graph import OnnxPart, WrittenModel, write_onnx
+from gridshift.learn.onnx_graph import DOUBLE, OnnxGraph, OnnxPart, WrittenModel, write_onnx
 from gridshift.version import VERSION
 
 
@@ -73,6 +78,11 @@ def onnx_parts(predictor: Predictor) -> tuple[OnnxPart, ...]:
             return onnx_parts(predictor.predictor)
         case SummedPredictor():
             return tuple(part for each in predictor.parts for part in onnx_parts(each))
+        case Compensated():
+            base = onnx_parts(predictor.base)
+            return (CompensatedPart(base=base, compensated=predictor),)
+        case Recombined():
+            return (_RecombinedPart(base=onnx_parts(predictor.of), recombined=predictor),)
         case Surrogate():
             return onnx_parts(predictor.predictor)
         case ExpansionPredictor():
@@ -85,6 +95,23 @@ def onnx_parts(predictor: Predictor) -> tuple[OnnxPart, ...]:
         f"a prediction by {type(predictor).__name__} has no ONNX form; those of the methods icw, "
         "icw-paired, ridge, tangent and tangent-icw have one, for instance"
     )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _RecombinedPart:
+    """Outputs of a base, of these parts, times a matrix."""
+
+    base: tuple[OnnxPart, ...]
+    recombined: Recombined
+
+    def add_to_graph(self, graph: OnnxGraph) -> str:
+        y_hat = graph.total([part.add_to_graph(graph) for part in self.base])
+        return graph.add("MatMul", y_hat, graph.constant(self.recombined.weight))
+
+    def round_off(self, x: Real) -> Real:
+        size = np.abs(self.recombined.of.predict(x)).max(0, initial=0.0)
+        error = np.sum([part.round_off(x) for part in self.base], axis=0)
+        return (error + len(size) * DOUBLE * size) @ np.abs(self.recombined.weight)
 
 
 def _described(entries: tuple[Entry, ...]) -> str:

@@ -1,7 +1,13 @@
-"""`Surrogate`: a fitted model of one grid's power flow, trained on one topology of it."""
+"""`Surrogate`: a fitted model of one grid's power flow, trained on one topology of it.
+
+The model is a network or a regression in closed form, and gives y; a network may also be trained on
+what a *leading part* leaves of y: the tangent of the topology, or a regression fitted to the same
+rows, which is kept with the surrogate, as no network model gives it back.
+"""
 
 import hashlib
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -11,48 +17,54 @@ import numpy as np
 
 from gridshift.adapt.base import Base, check_grid
 from gridshift.adapt.context import Predictor, SummedPredictor
-from gridshift.adapt.datasets import Dataset, generate, require_rows
+from gridshift.adapt.datasets import Dataset
 from gridshift.adapt.expansion import ExpansionPredictor, expansion_of
 from gridshift.adapt.graph import graph_of
+from gridshift.adapt.regression import regression_of
 from gridshift.adapt.surrogate_config import (
+    REGRESSION,
     SurrogateConfig,
-    default_num_rows,
     describe_config,
     fit_output_transform,
+    num_training_rows,
     parse_config,
 )
+from gridshift.adapt.training_rows import draw_rows, training_seed, validation_rows
 from gridshift.arrays import Real
 from gridshift.errors import GridshiftError, StorageError, SurrogateMismatchError
 from gridshift.grid.layout import Layout
 from gridshift.grid.network import Network
-from gridshift.grid.scenarios import Spread, sample_loads, stream
 from gridshift.learn.fitted_network import FittedNetwork, input_scaling
 from gridshift.learn.model_file import ModelFiles
 from gridshift.learn.model_file import field as field_of
 from gridshift.learn.models import FittedModel, RefoldableModel, model_fields, restored_model
+from gridshift.learn.regression import Regression, RegressionConfig
 from gridshift.learn.training import Progress
 from gridshift.learn.whitening import Transform, fit_identity
 
 FILES = ModelFiles(name="surrogate", noun="surrogate", remedy="train it anew")
+LEADING = "leading."
+"""What the names of a stored leading part's arrays begin with."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Surrogate(Base):
-    """Maps x to y for the topology it was trained on: a model, and the expansion that it corrects.
+    """Maps x to y for the topology it was trained on: a model, and a part of y that it corrects.
 
     Nothing here changes after training: adaptation builds on a surrogate and leaves it alone.
     """
 
     model: FittedModel = field(repr=False)
-    """Gives y, or what the expansion leaves of it."""
-    expansion: ExpansionPredictor | None = field(default=None, repr=False)
-    """What the topology's own equations give, if the transform is one of the tangent's."""
+    """Gives y, or what the leading part leaves of it."""
+    leading: ExpansionPredictor | Regression | None = field(default=None, repr=False)
+    """What the topology's own equations give, or what a regression does, if the transform says so.
+    """
 
     @property
     def digest(self) -> str:
         """Hexadecimal digest of the grid and of all numbers of the model."""
         state = hashlib.sha256(self.grid_digest.encode())
-        for name, array in sorted(self.model.arrays().items()):
+        for name, array in sorted(self._arrays.items()):
             state.update(name.encode() + array.tobytes())
         return state.hexdigest()
 
@@ -65,14 +77,14 @@ class Surrogate(Base):
         """
         if not isinstance(self.model, RefoldableModel):
             raise SurrogateMismatchError(
-                f"a surrogate of kind {self.model.kind} has no transform of its outputs that could "
-                f"be replaced; train a network with 'gridshift train {self.grid} --out DIR'"
+                f"base {self.config.backbone.name} has no transform of its outputs that could be "
+                "replaced; take base mlp, or a method that works with any base, as compensation"
             )
         return self.model
 
     @property
     def transform(self) -> Transform:
-        """Of the outputs, or of what the expansion leaves of them; with training statistics."""
+        """Of the outputs, or of what the leading part leaves; with training statistics."""
         return self.refoldable.transform
 
     def on(self, network: Network) -> "Surrogate":
@@ -100,14 +112,20 @@ class Surrogate(Base):
 
     @property
     def predictor(self) -> Predictor:
-        """The model, and the expansion that is added if there is one."""
-        return _with_expansion(self.model, self.expansion)
+        """The model, and the leading part that is added if there is one."""
+        return _with_leading(self.model, self.leading)
+
+    @property
+    def _arrays(self) -> dict[str, np.ndarray]:
+        """All numbers that were fitted."""
+        kept = self.leading.arrays() if isinstance(self.leading, Regression) else {}
+        return self.model.arrays() | {LEADING + name: array for name, array in kept.items()}
 
     def with_transform(
         self, transform: Transform, expansion: ExpansionPredictor | None = None
     ) -> Predictor:
         """The same backbone with another way back to y; the expansion, if any, is added."""
-        return _with_expansion(self.refoldable.refolded(transform), expansion)
+        return _with_leading(self.refoldable.refolded(transform), expansion)
 
     def save(self, folder: str | Path) -> None:
         """Write numbers to `surrogate.safetensors`, everything else to `surrogate.json`.
@@ -126,7 +144,9 @@ class Surrogate(Base):
             "model": model_fields(self.model),
             "record": self.record,
         }
-        FILES.write(Path(folder), about, self.model.arrays())
+        if isinstance(self.leading, Regression):
+            about["leading"] = model_fields(self.leading)
+        FILES.write(Path(folder), about, self._arrays)
 
     @staticmethod
     def load(folder: str | Path, network: Network) -> "Surrogate":
@@ -154,25 +174,39 @@ class Surrogate(Base):
             record = _checked_record(field_of(about, "record", dict))
             outaged = record["outaged"]
             trained_on = network.root.without(outaged) if outaged else network.root
+            shape = layout.num_inputs, layout.num_outputs
             model = restored_model(
-                field_of(about, "model", dict), arrays, (layout.num_inputs, layout.num_outputs),
-                partial(graph_of, trained_on, layout),
-            )  # fmt: skip
+                field_of(about, "model", dict), arrays, shape, partial(graph_of, trained_on, layout)
+            )
             _check_model(model, config)
+            leading = expansion_of(config.transform, trained_on)
+            if config.transform == REGRESSION:
+                leading = _restored_leading(field_of(about, "leading", dict), arrays, shape)
             return Surrogate(
                 grid=grid, grid_digest=digest, layout=layout, config=config, record=record,
-                model=model, expansion=expansion_of(config.transform, trained_on),
+                model=model, leading=leading,
             )  # fmt: skip
 
 
-def _with_expansion(model: Predictor, expansion: ExpansionPredictor | None) -> Predictor:
-    return model if expansion is None else SummedPredictor(parts=(expansion, model))
+def _with_leading(model: Predictor, leading: Predictor | None) -> Predictor:
+    return model if leading is None else SummedPredictor(parts=(leading, model))
+
+
+def _restored_leading(
+    fields: dict[str, Any], arrays: Mapping[str, np.ndarray], shape: tuple[int, int]
+) -> Regression:
+    own = {k.removeprefix(LEADING): v for k, v in arrays.items() if k.startswith(LEADING)}
+    found = restored_model(fields, own, shape)
+    if not isinstance(found, Regression):
+        raise StorageError(f"a leading part of kind {found.kind}")
+    return found
 
 
 def _check_model(model: FittedModel, config: SurrogateConfig) -> None:
-    if not isinstance(model, FittedNetwork) or model.config != config.backbone:
+    known = isinstance(model, FittedNetwork | Regression)
+    if not known or model.config != config.backbone:
         raise StorageError(f"a model {model.kind} of another architecture than it was made with")
-    if model.transform.name != config.transform:
+    if isinstance(model, FittedNetwork) and model.transform.name != config.transform:
         raise StorageError(f"a transform {model.transform.name} where it is {config.transform}")
 
 
@@ -202,7 +236,7 @@ def train(
         network: the topology, as a rule the intact grid.
         config: what to build; by default the product's `SurrogateConfig()`.
         data: training rows, if they are at hand already.
-        progress: called with (step, number of steps, loss).
+        progress: called with (step, number of steps, loss); never for a regression.
         checkpoint: file from which an interrupted training goes on.
         checkpoint_every: steps between two writes of that file.
         device: where gradient steps are taken, 'cpu' or 'cuda'.
@@ -215,33 +249,46 @@ def train(
     config = config or SurrogateConfig()
     began = time.perf_counter()
     if data is None:
-        num_rows = default_num_rows(network) if config.num_rows is None else config.num_rows
+        num_rows = num_training_rows(network, config)
         data = draw_rows(network, config, num_rows, role="training", **solver)
-    data_s = time.perf_counter() - began
-
-    expansion = expansion_of(config.transform, network)
-    remainder = data.y if expansion is None else data.y - expansion.predict(data.x)
-    transform = fit_output_transform(config.transform, remainder, config.eps)
-    model = random_network(config, network, data.layout, input_scaling(data.x), transform)
-    began = time.perf_counter()
-    model = model.trained(
-        data.x, remainder, config.training, seed=training_seed(network, config),
-        progress=progress, checkpoint=checkpoint, checkpoint_every=checkpoint_every, device=device,
-    )  # fmt: skip
+    data_s, began = time.perf_counter() - began, time.perf_counter()
+    if isinstance(config.backbone, RegressionConfig):
+        device, leading, model = "cpu", None, regression_of(data, config.backbone)
+        told = {"left_out_mae": model.left_out_mae}
+    else:
+        regression = config.transform == REGRESSION
+        leading = regression_of(data) if regression else expansion_of(config.transform, network)
+        model = _trained_network(
+            network, config, data, leading, device=device, progress=progress,
+            checkpoint=checkpoint, checkpoint_every=checkpoint_every,
+        )  # fmt: skip
+        told = {"loss": model.loss}
     record = {
         "device": device,
         "num_rows": len(data),
         "num_solves": data.num_solves,
         "data_s": data_s,
         "train_s": time.perf_counter() - began,
-        "loss": model.loss,
+        **told,
         "outaged": list(network.outaged),
     }
     surrogate = Surrogate(
         grid=network.name, grid_digest=network.root.digest, layout=data.layout, config=config,
-        record=record, model=model, expansion=expansion,
+        record=record, model=model, leading=leading,
     )  # fmt: skip
     return validated(surrogate, network, **solver)
+
+
+def _trained_network(
+    network: Network, config: SurrogateConfig, data: Dataset, leading: Predictor | None,
+    **options: Any,
+) -> FittedNetwork:  # fmt: skip
+    remainder = data.y if leading is None else data.y - leading.predict(data.x)
+    transform = fit_output_transform(config.transform, remainder, config.eps)
+    model = random_network(config, network, data.layout, input_scaling(data.x), transform)
+    return model.trained(
+        data.x, remainder, config.training, seed=training_seed(network, config), **options
+    )
 
 
 def validated(surrogate: Surrogate, network: Network, **solver: Any) -> Surrogate:
@@ -258,11 +305,6 @@ def validated(surrogate: Surrogate, network: Network, **solver: Any) -> Surrogat
             f"{surrogate.config.training.learning_rate:g}; take a smaller one"
         )
     return replace(surrogate, record=surrogate.record | {"mae": mae})
-
-
-def training_seed(network: Network, config: SurrogateConfig) -> int:
-    """Seed of the initial weights, of the order of rows and of dropout."""
-    return int(_stream(network, "weights", config).integers(2**31))
 
 
 def random_network(
@@ -284,6 +326,7 @@ def random_network(
         transform: of the outputs.
         seed: of the weights; by default the configuration's.
     """
+    assert not isinstance(config.backbone, RegressionConfig), "a regression is no network"
     return FittedNetwork.untrained(
         config.backbone, scaling, transform, num_outputs=layout.num_outputs,
         seed=training_seed(network, config) if seed is None else seed,
@@ -305,35 +348,3 @@ def seconds_per_step(network: Network, config: SurrogateConfig, *, num_steps: in
         model.trained(x, y, few, seed=0)
         times.append(time.perf_counter() - began)
     return min(times) / num_steps
-
-
-def _stream(network: Network, role: str, config: SurrogateConfig) -> np.random.Generator:
-    return stream(network.name, role, outage=",".join(network.outaged), seed=config.seed)
-
-
-def draw_rows(
-    network: Network,
-    config: SurrogateConfig,
-    num_rows: int,
-    *,
-    role: str,
-    regime: Spread = "mixed",
-    **solver: Any,
-) -> Dataset:
-    """Solved rows of one topology, of the stream that belongs to this role.
-
-    Raises:
-        ScenarioError: half of the scenarios or more have no solution.
-        MemoryNeededError: they don't fit into memory.
-    """
-    require_rows(network, num_rows, f"{role} scenarios")
-    rng = _stream(network, role, config)
-    injections = sample_loads(network, rng, num_rows, spread=config.spread, regime=regime)
-    return generate(network, injections, min_rows=max(2, num_rows // 2), **solver)
-
-
-def validation_rows(network: Network, config: SurrogateConfig, **solver: Any) -> Dataset:
-    """Fresh rows of a topology, on which the error of a new model is measured."""
-    return draw_rows(
-        network, config, config.num_validation, role="validation", regime="drawn", **solver
-    )

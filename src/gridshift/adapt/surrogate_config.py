@@ -10,6 +10,7 @@ from gridshift.grid.network import Network
 from gridshift.learn.backbones import BACKBONES, BackboneConfig, MlpConfig
 from gridshift.learn.backbones.configs import backbone_fields, parse_backbone
 from gridshift.learn.model_file import config_of, field
+from gridshift.learn.regression import REGRESSIONS, RegressionConfig
 from gridshift.learn.third_moment import ZCA_SAS, fit_zca_sas
 from gridshift.learn.training import PAPER_TRAINING, TrainingConfig
 from gridshift.learn.whitening import EPS, TRANSFORMS, Transform, fit_transform
@@ -32,8 +33,16 @@ Mean absolute error on the intact grid, of ICW on the heaviest single outage, an
 | no dropout, 10,000 steps at 2e-3 | 2.5e-5, 4.2e-4 | 8.1e-4, 2.3e-3 |
 """
 
-OUTPUT_TRANSFORMS = (*TRANSFORMS, ZCA_SAS, *TANGENT_ORDERS)
+REGRESSION = "regression"
+"""Transform that subtracts a regression fitted to the same rows before it scales; in place of the
+tangent's, it needs no network model."""
+OUTPUT_TRANSFORMS = (*TRANSFORMS, ZCA_SAS, *TANGENT_ORDERS, REGRESSION)
 """Names of what a surrogate's outputs can be transformed by."""
+BASES = (*BACKBONES, *REGRESSIONS)
+"""Names of what a surrogate can be made of: the paper's networks, and regressions in closed form.
+"""
+NUM_REGRESSION_ROWS = 6_000
+"""Training rows of a regression, whatever the grid; more gain little (docs/compensation.md)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,11 +54,12 @@ class SurrogateConfig:
     eps: float = EPS
     """Regularisation of the transform, the same for base and context; for the tangent's transforms
     relative to the mean variance of what is left."""
-    backbone: BackboneConfig = PRODUCT_BACKBONE
-    """Configuration of one of `learn.backbones.BACKBONES`."""
+    backbone: BackboneConfig | RegressionConfig = PRODUCT_BACKBONE
+    """Configuration of one of `BASES`. A regression's outputs aren't transformed: `identity`."""
     training: TrainingConfig = PRODUCT_TRAINING
+    """Of a network; a regression takes no steps."""
     num_rows: int | None = None
-    """Training scenarios; None: `default_num_rows` of the grid."""
+    """Training scenarios; None: `num_training_rows` of the grid."""
     num_validation: int = 1_000
     """Fresh scenarios, drawn spread, on which the error of the new surrogate is measured."""
     spread: float = 0.2
@@ -61,6 +71,11 @@ class SurrogateConfig:
             raise GridshiftError(
                 f"no transform {self.transform}; choose one of {', '.join(OUTPUT_TRANSFORMS)}"
             )
+        if self.closed_form and self.transform != "identity":
+            raise GridshiftError(
+                f"transform {self.transform} is for networks, and base {self.backbone.name} gives "
+                "outputs as they are; leave the transform out, or take base mlp"
+            )
         for name, number in (("training", self.num_rows), ("validation", self.num_validation)):
             if number is not None and number < 2:
                 raise GridshiftError(f"{number} {name} rows; at least 2 are needed")
@@ -70,10 +85,35 @@ class SurrogateConfig:
                     f"{name} {getattr(self, name)} must be a finite number of at least 0"
                 )
 
+    @property
+    def closed_form(self) -> bool:
+        """Whether it is a regression, which takes no gradient steps."""
+        return isinstance(self.backbone, RegressionConfig)
+
 
 def default_backbone(name: str) -> BackboneConfig:
     """The product's backbone of this name, in `BACKBONES`."""
     return PRODUCT_BACKBONE if name == PRODUCT_BACKBONE.name else BACKBONES[name]()
+
+
+def base_config(name: str, *, transform: str | None = None, **settings: Any) -> SurrogateConfig:
+    """The product's configuration with the base of this name, in `BASES`.
+
+    Args:
+        name: of the base.
+        transform: by default `zca` for a network, none for a regression.
+        settings: other fields of `SurrogateConfig`.
+
+    Raises:
+        GridshiftError: no base has the name, or a regression shall have a transform.
+    """
+    if name in REGRESSIONS:
+        backbone, usual = RegressionConfig(name=name), "identity"
+    elif name in BACKBONES:
+        backbone, usual = default_backbone(name), SurrogateConfig.transform
+    else:
+        raise GridshiftError(f"no base {name}; choose one of {', '.join(BASES)}")
+    return SurrogateConfig(backbone=backbone, transform=transform or usual, **settings)
 
 
 PAPER_SURROGATE = SurrogateConfig(backbone=MlpConfig(dropout=0.15), training=PAPER_TRAINING)
@@ -89,9 +129,19 @@ def default_num_rows(network: Network) -> int:
     return min(round(rows, -3), 15_000)
 
 
+def num_training_rows(network: Network, config: SurrogateConfig) -> int:
+    """Scenarios that are drawn for the training."""
+    if config.num_rows is not None:
+        return config.num_rows
+    return NUM_REGRESSION_ROWS if config.closed_form else default_num_rows(network)
+
+
 def describe_config(config: SurrogateConfig) -> dict[str, Any]:
     """The configuration as JSON values."""
-    return asdict(config) | {"backbone": backbone_fields(config.backbone)}
+    made_of = config.backbone
+    regression = isinstance(made_of, RegressionConfig)
+    fields = asdict(made_of) if regression else backbone_fields(made_of)
+    return asdict(config) | {"backbone": fields}
 
 
 def parse_config(fields: dict[str, Any]) -> SurrogateConfig:
@@ -100,23 +150,25 @@ def parse_config(fields: dict[str, Any]) -> SurrogateConfig:
     Raises:
         GridshiftError: a field is missing, unknown or of another type, or a number can't be.
     """
+    made_of = field(fields, "backbone", dict)
+    regression = made_of.get("name") in REGRESSIONS
     return config_of(
         SurrogateConfig, fields,
-        backbone=parse_backbone(field(fields, "backbone", dict)),
+        backbone=config_of(RegressionConfig, made_of) if regression else parse_backbone(made_of),
         training=config_of(TrainingConfig, fields.get("training")),
     )  # fmt: skip
 
 
 def fit_output_transform(name: str, remainder: Real, eps: float) -> Transform:
-    """The transform of that name for rows (N, Y) of y, or of what the tangent leaves of it.
+    """The transform of that name for rows (N, Y) of y, or of what the leading part leaves of it.
 
-    What a tangent leaves is smaller than y by orders that differ from grid to grid, so `eps` is
-    relative to its mean variance there, and each entry is scaled by itself: the remainder is a
-    quadratic form in the loads, far from a normal distribution that a covariance would describe.
+    What a tangent or a regression leaves is smaller than y by orders that differ from grid to grid,
+    so `eps` is relative to its mean variance there, and each entry is scaled by itself: a remainder
+    of higher order in the loads is far from a normal distribution, which a covariance describes.
     """
     if name == ZCA_SAS:
         return fit_zca_sas(remainder, eps=eps)
-    if name not in TANGENT_ORDERS:
+    if name not in (*TANGENT_ORDERS, REGRESSION):
         return fit_transform(name, remainder, eps=eps)
     mean_variance = float(remainder.var(0, ddof=1).mean())
     scaled = fit_transform("zscore", remainder, eps=eps * mean_variance)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gridshift.cli.automatic import check_target, choice_json, chosen_method, print_choice
-from gridshift.cli.bases import found_base, usable
+from gridshift.cli.bases import found_base, name_of, usable
 from gridshift.cli.group import command
 from gridshift.cli.options import (
     ADAPTATION_KEYS,
@@ -41,14 +41,19 @@ if TYPE_CHECKING:
         "certified": "with --certify or --correct-share: `tol`, `quantile`, `counts` (`predicted`, "
         "`repaired`, `solved`, `marked`), `seconds` (`predict`, `check`, `repair`, `solve`), "
         "`worst_mismatch` (p.u.) and `mae` of the rows returned",
-        "error_bars": "with --error-bars: `level`; `num_context` (solved cases that the prediction "
-        "they belong to was fitted on: not those above, and nothing is corrected), "
-        "`num_calibration` (the other cases, that set the widths); `widths` (half) and `coverage` "
+        "error_bars": "with --error-bars: `level`; `way`: `split` (a quarter of the context sets "
+        "the widths) or, where that is too few, `left out` (each case in turn); `guaranteed` (rate "
+        "of one entry that is proven whatever the method is); `num_context` (solved cases that "
+        "each prediction they belong to was fitted on: not those above, and nothing is corrected), "
+        "`num_calibration` (cases that set the widths); `widths` (half) and `coverage` "
         "on the test, per quantity: `interval` (one entry), `band` (all at once)",
         "choice": "with --method auto: `method`, `reason`, and the `ledger` of what was measured",
     },
     examples=[
         "gridshift adapt case14 --outage line:2 --method icw --context 100 --surrogate base14",
+        "gridshift adapt case14 --outage line:2 --method compensation --context 10",
+        "gridshift adapt case14 --outage line:2 --method compensation --base linear --context 20 "
+        "--error-bars 0.9 --json",
         "gridshift adapt case14 --outage line:2,line:6 --method frozen --test 500 --seed 1 "
         "--spread 0.3 --surrogate base14 --json",
         "gridshift adapt case14 --outage line:2 --method frozen --certify 1e-6 "
@@ -68,18 +73,19 @@ if TYPE_CHECKING:
 @click.option(
     "--error-bars", type=click.FloatRange(0, 1, min_open=True, max_open=True), metavar="LEVEL",
     help="Conformal error bars of the uncorrected prediction that hold at this rate, for instance "
-    "0.9; a quarter of the context sets them.",
+    "0.9, which needs 9 cases: a quarter of the context sets them, or in a small one each "
+    "case left out in turn.",
 )  # fmt: skip
 @target_option
 def adapt(
     grid: str, outage: str, method: str, context: int, test: int, spread: float, seed: int,
     surrogate: Path | None, certify: float | None, correct_share: float,
-    error_bars: float | None, target_mae: float | None, as_json: bool,
+    error_bars: float | None, target_mae: float | None, base_name: str | None, as_json: bool,
 ) -> None:  # fmt: skip
-    """Adapt the surrogate of the intact grid to one outage and measure the error.
+    """Adapt a base of the intact grid to one outage and measure the error.
 
-    The base surrogate is trained at first use and kept in the cache folder ($GRIDSHIFT_CACHE, or
-    gridshift in the user's cache), or taken from --surrogate. With --certify every row returned is
+    The base is trained at first use and kept in the cache folder ($GRIDSHIFT_CACHE, or gridshift in
+    the user's cache), or taken from --surrogate. With --certify every row returned is
     within the tolerance or marked. With --method auto the choice is for as many rows as --test.
     """
     from gridshift.adapt.methods import METHODS
@@ -100,13 +106,14 @@ def adapt(
     more: dict[str, Any] = {}
     if method == AUTO:
         choice = chosen_method(
-            cases, surrogate, num_rows=test, target_mae=target_mae, certify=certify
+            cases, surrogate, base_name, num_rows=test, target_mae=target_mae, certify=certify
         )
         method, more["choice"] = choice.chosen.name, choice_json(choice)
     if method in METHODS:
         if error_bars is not None:
-            check_calibration(context)
-        base, _ = found_base(METHODS[method], left, surrogate, **rows_)
+            check_calibration(METHODS[method], context, error_bars)
+        base, _ = found_base(METHODS[method], left, surrogate, base_name=base_name, **rows_)
+        more["base"] = name_of(base, METHODS[method])
         trial = Trial(base, METHODS[method], cases)
         measured = trial.measurement()
         if certify is not None or correct_share:
@@ -197,4 +204,9 @@ def _print_error_bars(console, found: Mapping[str, Any]) -> None:
             f"of the prediction before any correction, fitted on {bars['num_context']:,} cases; "
             f"{bars['num_calibration']:,} others set the widths"
         )
+        if bars["way"] == "left out":
+            note = (
+                f"of the prediction before any correction; each of {bars['num_calibration']:,} "
+                f"cases left out in turn; proven is {100 * bars['guaranteed']:.6g}% of an entry"
+            )
         console.print(table("", columns, rows, note=note))

@@ -35,23 +35,28 @@ def check_target(method: str, target_mae: float | None, certify: float | None) -
 
 
 def chosen_method(
-    cases: "Cases", folder: Path | None, *, num_rows: int, target_mae: float | None,
-    certify: float | None,
+    cases: "Cases", folder: Path | None, base_name: str | None, *, num_rows: int,
+    target_mae: float | None, certify: float | None,
 ) -> "Choice":  # fmt: skip
     """The cheapest method for one topology, measured on the context of its cases.
 
-    Methods start from the surrogate in the folder, or from the one of the cases' spread and seed.
+    Methods start from the surrogate in the folder, from the base of that name with the cases'
+    spread and seed, or else from a regression where that will do, and from a network where not.
     """
     from gridshift.adapt.methods import METHODS, Context
     from gridshift.trial.choice import check_num_context, choose
 
     check_num_context(cases.num_context)
-    surrogate, _ = found_base(
-        METHODS["frozen"], cases.network, folder, num_context=cases.num_context,
-        spread=cases.spread, seed=cases.seed,
-    )  # fmt: skip
+    given = folder is not None or base_name is not None
+    bases = [
+        found_base(
+            METHODS["frozen"], cases.network, folder, num_context=cases.num_context,
+            spread=cases.spread, seed=cases.seed, base_name=name,
+        )[0]
+        for name in ([base_name] if given else ["quadratic", "mlp"])
+    ]  # fmt: skip
     return choose(
-        surrogate, Context.of(cases.context), num_rows=num_rows, target_mae=target_mae, tol=certify,
+        bases, Context.of(cases.context), num_rows=num_rows, target_mae=target_mae, tol=certify,
         context_s=cases.data_s,
     )  # fmt: skip
 

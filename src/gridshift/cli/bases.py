@@ -5,6 +5,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
+
 from gridshift.cli.kernels import watch_compiler
 from gridshift.cli.output import Done, progress
 
@@ -41,24 +43,35 @@ def usable(network: "Network", outage: str) -> "Assessment":
 
 def found_base(
     method: "Method", network: "Network", folder: Path | None, *, num_context: int, spread: float,
-    seed: int,
+    seed: int, base_name: str | None = None,
 ) -> "tuple[Base, str | None]":  # fmt: skip
     """What a method starts from for this topology, and where it came from; None: from nowhere.
 
     Raises as `trial.base.base_for`, before anything is trained.
     """
+    from gridshift.adapt.cache import is_kept
+    from gridshift.adapt.surrogate_config import base_config
     from gridshift.trial.base import base_for
 
+    if folder is not None and base_name is not None:
+        raise click.UsageError("--base is what to train, and --surrogate is trained; give one")
+    config = base_config(base_name or method.default_base, spread=spread, seed=seed)
+    kept = not config.closed_form or is_kept(network, config)
     with _training(f" for {method.name}") as watch:
         base = base_for(
-            method, network, num_context=num_context, spread=spread, seed=seed, folder=folder,
-            progress=watch,
+            method, network, num_context=num_context, spread=spread, seed=seed, base=base_name,
+            folder=folder, progress=watch,
         )  # fmt: skip
     if folder is not None:
         return base, "given"
     if not method.uses_surrogate:
         return base, None
-    return base, "trained" if watch.called else "reused"
+    return base, "trained" if watch.called or not kept else "reused"
+
+
+def name_of(base: "Base", method: "Method") -> str | None:
+    """Name of the base that a method starts from; None if it uses none, or has its own model."""
+    return base.config.backbone.name if method.uses_surrogate and method.base is None else None
 
 
 class _Watch:

@@ -19,7 +19,7 @@ from gridshift.cli.options import (
     outage_option,
 )
 from gridshift.cli.output import drawn_spread, emit, progress, table
-from gridshift.errors import ContextError
+from gridshift.errors import ContextError, SurrogateMismatchError
 
 if TYPE_CHECKING:
     from gridshift.adapt.base import Base
@@ -125,17 +125,17 @@ def pareto(grid: str, out: Path | None, as_json: bool, **asked: Any) -> None:
 
 def _comparison(
     network: "Network", *, outage: str, names: str, context: int, test: int, spread: float,
-    seed: int, surrogate: Path | None,
+    seed: int, base_name: str | None, surrogate: Path | None,
 ) -> "Comparison":  # fmt: skip
     from gridshift.trial.cases import Cases
     from gridshift.trial.compare import compare as measure_all
 
     chosen, given = _methods(names), {"num_context": context, "spread": spread, "seed": seed}
     cases = Cases(usable(network, outage).network, num_test=test, **given)
-    tell_trainings(chosen, cases.network, surrogate, spread, seed)
-    base_for = bases_of(cases.network, surrogate, **given)
+    tell_trainings(chosen, cases.network, surrogate, spread, seed, base_name)
+    base_for = bases_of(cases.network, surrogate, base_name, **given)
     for method in chosen:
-        with suppress(ContextError):  # a row of the table says so
+        with suppress(ContextError, SurrogateMismatchError):  # a row of the table says so
             base_for(method)  # trained before anything is timed, with a bar of its own
     with progress("measuring", len(chosen), unit="methods") as done:
         done(0)
@@ -143,21 +143,29 @@ def _comparison(
 
 
 def bases_of(
-    network: "Network", folder: Path | None, *, num_context: int, spread: float, seed: int
+    network: "Network",
+    folder: Path | None,
+    base_name: str | None = None,
+    *,
+    num_context: int,
+    spread: float,
+    seed: int,
 ) -> "Callable[[Method], Base]":
     """Gives each method the surrogate in the folder, or what it starts from for this topology."""
-    from gridshift.adapt.surrogate_config import SurrogateConfig
+    from gridshift.adapt.surrogate_config import base_config
 
     found = {}
 
     def base_for(method: "Method") -> "Base":
         # methods without a wish of their own share one surrogate
-        transform = method.transform or SurrogateConfig.transform
-        key = method.name if method.base else (method.uses_surrogate, transform, method.backbone)
+        key = method.name
+        if method.base is None:
+            start = base_config(base_name or method.default_base)
+            key = method.uses_surrogate, method.surrogate_config(start)
         if key not in found:
             found[key], _ = found_base(
                 method, network, None if method.base else folder,
-                num_context=num_context, spread=spread, seed=seed,
+                num_context=num_context, spread=spread, seed=seed, base_name=base_name,
             )  # fmt: skip
         return found[key]
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from gridshift.cli.bases import found_base, usable
+from gridshift.cli.bases import found_base, name_of, usable
 from gridshift.cli.folders import require_writable_file
 from gridshift.cli.group import command
 from gridshift.cli.options import (
@@ -14,7 +14,7 @@ from gridshift.cli.options import (
     grid_argument,
     method_option,
     outage_option,
-    surrogate_option,
+    start_options,
 )
 from gridshift.cli.output import emit, table
 
@@ -50,14 +50,14 @@ NO_FILE = {
 @method_option(never=NO_FILE)
 @context_option()
 @drawn_options
-@surrogate_option
+@start_options
 @click.option(
     "--out", required=True, type=click.Path(path_type=Path), metavar="FILE",
     help="ONNX file to write.",
 )  # fmt: skip
 def export(
     grid: str, outage: str, method: str, context: int, spread: float, seed: int,
-    surrogate: Path | None, out: Path, as_json: bool,
+    base_name: str | None, surrogate: Path | None, out: Path, as_json: bool,
 ) -> None:  # fmt: skip
     """Adapt the surrogate of the intact grid to one outage and write it as ONNX.
 
@@ -79,15 +79,17 @@ def export(
     found = usable(network, outage)
     require_rows(found.network, context, "context scenarios")
     base, _ = found_base(
-        chosen, found.network, surrogate, num_context=context, spread=spread, seed=seed
-    )
+        chosen, found.network, surrogate, num_context=context, spread=spread, seed=seed,
+        base_name=base_name,
+    )  # fmt: skip
     done = export_adapted(
         base, chosen, out,
         network=found.network, num_context=context, spread=spread, seed=seed,
     )  # fmt: skip
     model = done.model
     payload = {
-        "grid": network.name, "outage": outage, "method": method, "num_context": done.num_context,
+        "grid": network.name, "outage": outage, "method": method,
+        "base": name_of(base, chosen), "num_context": done.num_context,
         "num_solves": done.num_solves, "num_inputs": done.num_inputs,
         "num_outputs": done.num_outputs, "onnx": out, "num_bytes": model.num_bytes,
         "num_checked": model.num_checked, "max_difference": model.max_difference,

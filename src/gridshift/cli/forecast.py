@@ -19,25 +19,35 @@ def tell_trainings(
     folder: Path | None,
     spread: float,
     seed: int = 0,
+    base_name: str | None = None,
 ) -> None:
     """Say on standard error what isn't kept yet and will be trained; nothing if there is nothing.
 
-    The time is that of a few steps of each network here and now, times its number of steps.
+    The time is that of a few steps of each network here and now, times its number of steps;
+    regressions take seconds.
     """
     from gridshift.adapt.cache import is_kept
     from gridshift.adapt.surrogate import seconds_per_step
-    from gridshift.adapt.surrogate_config import SurrogateConfig
+    from gridshift.adapt.surrogate_config import base_config
+    from gridshift.errors import SurrogateMismatchError
 
-    start = SurrogateConfig(spread=spread, seed=seed)
     own = [method.name for method in methods if method.base is not None]
     wanted = {}
     for method in methods:
         if method.base is None and method.uses_surrogate and folder is None:
-            config = method.surrogate_config(start)
+            start = base_config(base_name or method.default_base, spread=spread, seed=seed)
+            try:
+                config = method.surrogate_config(start)
+            except SurrogateMismatchError:  # a row of the table says so
+                continue
             wanted.setdefault((config.transform, config.backbone.name), (config, []))[1].append(
                 method.name
             )
-    missing = [found for found in wanted.values() if not is_kept(network, found[0])]
+    missing = [
+        (config, names)
+        for config, names in wanted.values()
+        if not config.closed_form and not is_kept(network, config)
+    ]
     if missing:
         seconds = sum(
             seconds_per_step(network, config) * config.training.num_steps for config, _ in missing

@@ -15,6 +15,7 @@ GRID_KEY = {"grid": "name of the grid"}
 ADAPTATION_KEYS = GRID_KEY | {
     "outage": "elements out of service",
     "method": "how it was adapted",
+    "base": "what it started from; null for methods with a model of their own, or none",
     "num_context": "solved cases that the method was given",
     "num_solves": "solves that this took, failed ones included",
 }
@@ -106,7 +107,13 @@ surrogate_option = click.option(
     help="Use this surrogate instead of training or re-using one.",
 )  # fmt: skip
 drawn_options = in_order(drawn_spread_option, seed_option)
-measuring_options = in_order(context_option(), test_option, drawn_options, surrogate_option)
+base_option = click.option(
+    "--base", "base_name", type=Roster("gridshift.adapt.surrogate_config", "BASES"), metavar="NAME",
+    help="Base to start from, trained at first use and kept: mlp, transformer, pfgnn, linear or "
+    "quadratic.  [default: mlp for methods that need a network, else quadratic]",
+)  # fmt: skip
+start_options = in_order(base_option, surrogate_option)
+measuring_options = in_order(context_option(), test_option, drawn_options, start_options)
 certify_options = in_order(
     click.option(
         "--certify", type=float, metavar="TOL",

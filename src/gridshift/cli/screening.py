@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gridshift.cli.automatic import check_target, choice_json, chosen_method, print_choice
-from gridshift.cli.bases import found_base, usable
+from gridshift.cli.bases import found_base, name_of, usable
 from gridshift.cli.folders import require_writable
 from gridshift.cli.group import command
 from gridshift.cli.options import (
@@ -18,7 +18,7 @@ from gridshift.cli.options import (
     drawn_options,
     grid_argument,
     method_option,
-    surrogate_option,
+    start_options,
     target_option,
 )
 from gridshift.cli.output import drawn_spread, emit, progress, table, text
@@ -95,6 +95,7 @@ COLUMNS = {
     | {
         "num_outages": "outages in the ranking",
         "method": "how the surrogate was adapted to each",
+        "base": "what it is made of; null for methods with a model of their own, or none",
         "surrogate": "where it came from: `trained` now, `reused` from the cache, `given` by "
         "--surrogate; null for methods that start from none",
         "outages": "list, the worst first, with the keys of the next table up to `cost`",
@@ -155,7 +156,7 @@ COLUMNS = {
     show_default=True,
     help="Outages to show; the files have all.",
 )
-@surrogate_option
+@start_options
 @certify_options
 @target_option
 @click.option(
@@ -165,8 +166,9 @@ COLUMNS = {
 def screen(
     grid: str, contingencies: str, scenarios: int, method: str, context: int, holdout: int,
     spread: float, seed: int, v_min: float | None, v_max: float | None, rating: float | None,
-    workers: int | None, top: int, surrogate: Path | None, certify: float | None,
-    correct_share: float, target_mae: float | None, out: Path | None, as_json: bool,
+    workers: int | None, top: int, base_name: str | None, surrogate: Path | None,
+    certify: float | None, correct_share: float, target_mae: float | None, out: Path | None,
+    as_json: bool,
 ) -> None:  # fmt: skip
     """Rank the outages of a grid by what they do under load uncertainty.
 
@@ -191,9 +193,9 @@ def screen(
     require_possible(network, config)
     more: dict[str, Any] = {}
     if method == AUTO:
-        more["choice"] = _choice(config, network, surrogate, target_mae)
+        more["choice"] = _choice(config, network, surrogate, base_name, target_mae)
         config = replace(config, method=more["choice"]["method"])
-    result, came_from = _screened(config, network, surrogate, folder)
+    result, came_from, more["base"] = _screened(config, network, surrogate, base_name, folder)
     more["surrogate"] = came_from
 
     def render(console) -> None:
@@ -205,7 +207,11 @@ def screen(
 
 
 def _choice(
-    config: "ScreenConfig", network: "Network", surrogate: Path | None, target_mae: float | None
+    config: "ScreenConfig",
+    network: "Network",
+    surrogate: Path | None,
+    base_name: str | None,
+    target_mae: float | None,
 ) -> dict[str, Any]:
     """The method for the study: the cheapest on the first outage that can be studied."""
     from gridshift.errors import OutageError
@@ -220,16 +226,17 @@ def _choice(
         found.network, num_context=config.num_context, spread=config.spread, seed=config.seed
     )
     choice = chosen_method(
-        cases, surrogate, num_rows=config.num_scenarios, target_mae=target_mae,
+        cases, surrogate, base_name, num_rows=config.num_scenarios, target_mae=target_mae,
         certify=config.certify,
     )  # fmt: skip
     return choice_json(choice)
 
 
 def _screened(
-    config: "ScreenConfig", network: "Network", surrogate: Path | None, folder: Path
-) -> "tuple[Screening, str | None]":
-    """The finished study, and where its surrogate came from, if it has one.
+    config: "ScreenConfig", network: "Network", surrogate: Path | None, base_name: str | None,
+    folder: Path,
+) -> "tuple[Screening, str | None, str | None]":  # fmt: skip
+    """The finished study, where its surrogate came from, if it has one, and that one's base.
 
     What the user got wrong is told before anything is trained.
     """
@@ -240,21 +247,22 @@ def _screened(
 
     with_limits(network, v_min=config.v_min, v_max=config.v_max, rating_mva=config.rating_mva)
     num_outages = len(select_outages(network, config.contingencies))
-    base = came_from = None
+    base = came_from = name = None
     if config.method != EXACT:
         from gridshift.adapt.methods import METHODS
 
         base, came_from = found_base(
             METHODS[config.method], network, surrogate, num_context=config.num_context,
-            spread=config.spread, seed=config.seed,
+            spread=config.spread, seed=config.seed, base_name=base_name,
         )  # fmt: skip
+        name = name_of(base, METHODS[config.method])
     with progress("screening", num_outages, unit="outages") as done:
         done(0)
         result = study(
             config, network=network, surrogate=base, folder=folder,
             progress=lambda num, total, _: done(num, total),
         )  # fmt: skip
-    return result, came_from
+    return result, came_from, name
 
 
 def _print(console, result: "Screening", top: int, came_from: str | None) -> None:

@@ -148,6 +148,11 @@ class Compensated:
     base: Predicts
     compensation: Compensation
 
+    @property
+    def left_out_mae(self) -> float:
+        """Mean absolute error of each row of the context by a fit to all others."""
+        return self.compensation.left_out_mae
+
     def predict(self, x: Real) -> Real:
         """(R, d) outputs of inputs (R, X) after the change."""
         return self.compensation.add(x, self.base.predict(x))

@@ -1,4 +1,7 @@
-"""Split-conformal error bars: widths that hold at a chosen rate, whatever the predictor is.
+"""Conformal error bars: widths that hold at a chosen rate, whatever the predictor is.
+
+With rows to spare they are calibrated on some (split-conformal, `calibrate`); where rows are few,
+each is left out in turn (`jackknife_plus`).
 
 From the absolute errors of n calibration rows that the predictor was not fitted on, take the
 ceil((n + 1) level)-th smallest: an exchangeable new row is within it with a probability between
@@ -15,7 +18,7 @@ are drawn differently from the calibration rows are not exchangeable with them, 
 kind is then guaranteed; a difficulty that explains the size of errors keeps it close.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 
@@ -27,6 +30,8 @@ from gridshift.errors import ContextError
 SCALE_SHARE = 0.25
 """Share of the calibration rows that tell how the entries of a band compare with each other; they
 can't count for its width as well without spoiling the rate."""
+BLOCK = 64
+"""New rows that all fits without one row predict at a time."""
 
 
 def quantile_rank(num_rows: int, level: float) -> int:
@@ -100,8 +105,7 @@ def calibrate(
         ContextError: a level outside (0, 1), fewer than two rows, or a difficulty that isn't
             positive.
     """
-    if not 0 < level < 1:
-        raise ContextError(f"level {level} of error bars; give a number between 0 and 1, like 0.9")
+    check_level(level)
     if len(error) < 2:
         raise ContextError(f"{len(error)} rows to calibrate error bars on; at least 2 are needed")
     if difficulty is not None and not (np.isfinite(difficulty) & (difficulty > 0)).all():
@@ -124,6 +128,99 @@ def calibrate(
         interval=conformal_quantile(scores, level),
         band=band,
     )
+
+
+def fewest_rows(level: float) -> int:
+    """Rows from which on a finite width holds at this level: 9 at 90 %, 99 at 99 %."""
+    return ceil(level / (1 - level) - 1e-9)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Bounds:
+    """Bounds of rows (R, Y): of each entry by itself, and of all entries of a group at once."""
+
+    groups: Mapping[str, slice]
+    interval: tuple[Real, Real]
+    band: tuple[Real, Real]
+
+    def coverage(self, y: Real) -> dict[str, dict[str, float]]:
+        """Share of rows y (R, Y) within: per group the mean over entries, and the band."""
+        single, whole = ((low <= y) & (y <= high) for low, high in (self.interval, self.band))
+        return {
+            name: {
+                "interval": float(single[:, at].mean()), "band": float(whole[:, at].all(1).mean()),
+            }
+            for name, at in self.groups.items()
+        }  # fmt: skip
+
+    def widths(self) -> dict[str, dict[str, float]]:
+        """Mean half width over the rows and the entries of each group."""
+        single, whole = ((high - low) / 2 for low, high in (self.interval, self.band))
+        return {
+            name: {"interval": float(single[:, at].mean()), "band": float(whole[:, at].mean())}
+            for name, at in self.groups.items()
+            if single[:, at].size
+        }
+
+
+def jackknife_plus(
+    error: Real, fits: Sequence[Callable[[Real], Real]], x: Real, *, level: float = 0.9,
+    groups: Mapping[str, slice],
+) -> Bounds:  # fmt: skip
+    """Bounds from fits that leave out one row each, for rows too few to set some aside.
+
+    A new row is within with a probability of at least 2 level - 1, and of about `level` where a fit
+    changes little with one row (Barber, Candès, Ramdas and Tibshirani 2021, theorem 1): the bounds
+    are the ones of rank ceil((n + 1) level) of what fit i predicts plus, and minus, the error that
+    it makes on row i. A band holds for all entries of a group, each in proportion to the mean error
+    of the other rows; that this proportion is known from the same rows is not in the theorem.
+
+    Args:
+        error: (n, Y) of row i by the fit without it.
+        fits: give (R, Y) for inputs (R, X), one without each row.
+        x: (R, X) inputs of new rows.
+        level: that is aimed at.
+        groups: entries that share a band, by name.
+
+    Raises:
+        ContextError: a level outside (0, 1), or too few rows for it.
+    """
+    check_level(level)
+    num, size = len(error), np.abs(error)
+    if num < max(2, fewest_rows(level)):
+        raise ContextError(
+            f"error bars that hold at {level:.6g} need at least {max(2, fewest_rows(level))} "
+            f"solved cases, not {num}; ask for more, or for a lower level"
+        )
+    scale = (size.sum(0) - size) / (num - 1)
+    scale = np.maximum(scale, 1e-9 * scale.max(initial=0) or 1.0)
+    band = np.full(size.shape, np.inf)
+    for at in groups.values():
+        if size[:, at].size:
+            band[:, at] = scale[:, at] * (size[:, at] / scale[:, at]).max(1)[:, None]
+    rank = quantile_rank(num, level) - 1
+
+    def upper(y_hat: Real, half: Real) -> Real:
+        return np.partition(y_hat + half[:, None], rank, axis=0)[rank]
+
+    found: list[list[Real]] = [[], [], [], []]
+    for start in range(0, max(len(x), 1), BLOCK):
+        y_hat = np.stack([fit(x[start : start + BLOCK]) for fit in fits])
+        ends = (sign * upper(sign * y_hat, half) for half in (size, band) for sign in (-1, 1))
+        for part, end in zip(found, ends, strict=True):
+            part.append(end)
+    low, high, band_low, band_high = map(np.concatenate, found)
+    return Bounds(groups=dict(groups), interval=(low, high), band=(band_low, band_high))
+
+
+def check_level(level: float) -> None:
+    """Pass if it is a rate.
+
+    Raises:
+        ContextError: it isn't between 0 and 1.
+    """
+    if not 0 < level < 1:
+        raise ContextError(f"level {level} of error bars; give a number between 0 and 1, like 0.9")
 
 
 def distance(x: Real, center: Real, scale: Real) -> Real:

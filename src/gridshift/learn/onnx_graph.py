@@ -111,10 +111,7 @@ def onnx_bytes(
 ) -> bytes:
     """The model as the content of a file, with X inputs and Y outputs; see `write_onnx`."""
     graph = OnnxGraph(_optional("onnx"))
-    y, *others = [part.add_to_graph(graph) for part in parts]
-    for other in others:
-        y = graph.add("Add", y, other)
-    graph.add("Identity", y, output="y")
+    graph.add("Identity", graph.total([part.add_to_graph(graph) for part in parts]), output="y")
     return graph.model(*widths, about or {})
 
 
@@ -147,6 +144,13 @@ class OnnxGraph:
         output = output or f"{operator.lower()}_{len(self.nodes)}"
         self.nodes.append(self.onnx.helper.make_node(operator, inputs, [output], **attributes))
         return output
+
+    def total(self, values: Sequence[str]) -> str:
+        """The name of the sum of these."""
+        total, *others = values
+        for other in others:
+            total = self.add("Add", total, other)
+        return total
 
     def layers(self, value: str, hidden: "nn.Module") -> str:
         """The name of what linear and GELU layers give; dropout does nothing in prediction.

@@ -198,13 +198,7 @@ class _Ledger:
 
     def suited(self, method: Method) -> Base:
         """The first surrogate that suits the method; the first of all, if it will refuse each."""
-        fits = [
-            s
-            for s in self.surrogates
-            if method.transform in (None, s.config.transform)
-            and method.backbone in (None, s.config.backbone.name)
-        ]
-        return fits[0] if fits else self.surrogates[0]
+        return next((s for s in self.surrogates if method.suits(s)), self.surrogates[0])
 
     def candidate(self, method: Method, gradient: bool) -> Candidate:
         if method.gradient and not gradient:

@@ -3,17 +3,20 @@
 import time
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
+
+import numpy as np
 
 from gridshift.adapt.base import Base
 from gridshift.adapt.certificate import Certified, certify
 from gridshift.adapt.context import Context, Predictor
+from gridshift.adapt.datasets import Dataset
 from gridshift.adapt.method import Method
 from gridshift.arrays import Real
 from gridshift.errors import ContextError
 from gridshift.grid.contingency import outage_text
 from gridshift.grid.network import Network
-from gridshift.learn.conformal import calibrate
+from gridshift.learn.conformal import calibrate, fewest_rows, jackknife_plus
 from gridshift.learn.splits import num_held_out
 from gridshift.threads import Threads
 from gridshift.trial.cases import Cases
@@ -24,6 +27,8 @@ CALIBRATION_SHARE = 0.25
 """Part of the context that error bars are calibrated on, and the method is not fitted on."""
 FEWEST_CALIBRATED = 4
 """Solved cases that leave two to calibrate on and two to fit on."""
+MOST_LEFT_OUT = 100
+"""Solved cases up to which a method is fitted anew without each, if a quarter is too few."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,10 +71,14 @@ class TestedErrorBars:
     """Half widths of error bars, and how often they held on the test."""
 
     level: float
+    way: Literal["split", "left out"]
+    """Cases set aside for it, or each case left out of the fit in turn (jackknife+)."""
+    guaranteed: float
+    """Rate that holds whatever the method is, if cases are exchangeable; `level` is about it."""
     num_context: int
-    """Solved cases that the prediction they belong to was fitted on."""
+    """Solved cases that each prediction they belong to was fitted on."""
     num_calibration: int
-    """Other solved cases, that the widths were set on."""
+    """Solved cases that the widths were set on."""
     widths: dict[str, dict[str, float]]
     """Per quantity: `interval` (one entry, mean over entries), `band` (all entries at once)."""
     coverage: dict[str, dict[str, float]]
@@ -199,16 +208,19 @@ class Trial:
         """Error bars that hold at a rate, calibrated on a quarter of the context.
 
         They belong to a prediction fitted on the rest; a method that takes no solved cases needs a
-        context too, to calibrate on.
+        context too, to calibrate on. Where a quarter is too few for the level, each case is left
+        out in turn, unless that takes gradient steps.
 
         Raises:
             ContextError: too few solved cases to calibrate on.
         """
         test, num_context = self.cases.test, self.cases.num_context
         cases = self.cases.context if num_context > 0 else None
-        check_calibration(0 if cases is None else len(cases))
+        check_calibration(self.method, 0 if cases is None else len(cases), level)
         assert cases is not None
         count = num_held_out(len(cases), CALIBRATION_SHARE)
+        if count < fewest_rows(level) and len(cases) <= MOST_LEFT_OUT and not self.method.gradient:
+            return self._left_out(cases, level)
         held = cases.rows(slice(count))
         if self.method.uses_solved_cases:
             context = Context.of(cases.rows(slice(count, None)))
@@ -221,10 +233,40 @@ class Trial:
         bars = calibrate(error, level=level, groups=test.layout.y_slices)
         return TestedErrorBars(
             level=level,
+            way="split",
+            guaranteed=level,
             num_context=len(context.x),
             num_calibration=count,
             widths=bars.widths(),
             coverage=bars.coverage(y_hat - test.y),
+        )
+
+    def _left_out(self, cases: Dataset, level: float) -> TestedErrorBars:
+        """Bars from a fit without each case; from the one fit there is, if it takes no cases."""
+        test, num, fits = self.cases.test, len(cases), [self.predictor]
+        fitted = self.method.uses_solved_cases
+        with Threads(1):
+            if fitted:
+                fits = [
+                    self.method.fit(self.base, Context.of(cases.rows(np.arange(num) != i)))
+                    for i in range(num)
+                ]
+            error = np.concatenate([
+                fits[i if fitted else 0].predict(cases.x[i : i + 1]) - cases.y[i : i + 1]
+                for i in range(num)
+            ])  # fmt: skip
+            bounds = jackknife_plus(
+                error, [one.predict for one in (fits if fitted else fits * num)], test.x,
+                level=level, groups=test.layout.y_slices,
+            )  # fmt: skip
+        return TestedErrorBars(
+            level=level,
+            way="left out",
+            guaranteed=max(0.0, 2 * level - 1) if fitted else level,
+            num_context=num - 1 if fitted else 0,
+            num_calibration=num,
+            widths=bounds.widths(),
+            coverage=bounds.coverage(test.y),
         )
 
     def _certified(
@@ -267,14 +309,15 @@ def measure_adaptation(
     return Trial(base, method, cases).measurement()
 
 
-def check_calibration(num_cases: int) -> None:
-    """Pass if error bars can be calibrated on a part of so many solved cases.
+def check_calibration(method: Method, num_cases: int, level: float) -> None:
+    """Pass if error bars of this level can be calibrated on so many solved cases.
 
     Raises:
         ContextError: they are too few.
     """
-    if num_cases < FEWEST_CALIBRATED:
+    fewest = FEWEST_CALIBRATED if method.gradient else max(3, fewest_rows(level))
+    if num_cases < fewest:
         raise ContextError(
-            f"error bars are calibrated on a quarter of the context, and {num_cases} cases are too "
-            f"few for that; ask for a context of at least {FEWEST_CALIBRATED}, better 400"
+            f"error bars that hold at {level:.6g} can't be set by {num_cases} solved cases; ask "
+            f"for a context of at least {fewest}, better 400, or for a lower level"
         )

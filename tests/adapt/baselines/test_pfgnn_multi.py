@@ -13,7 +13,7 @@ from gridshift.adapt.baselines.topologies import solved_rows, training_topologie
 from gridshift.adapt.cache import cached_surrogate
 from gridshift.adapt.context import Context
 from gridshift.adapt.graph import graph_of
-from gridshift.adapt.surrogate import draw_rows
+from gridshift.adapt.training_rows import draw_rows
 from gridshift.learn.backbones.pfgnn import Pfgnn, PfgnnConfig, PfgnnOnSeveral
 from tests.adapt.conftest import quick_config
 

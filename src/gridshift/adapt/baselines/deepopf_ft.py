@@ -27,8 +27,8 @@ from gridshift.adapt.baselines.topologies import (
     training_topologies,
 )
 from gridshift.adapt.context import Context, Predictor
-from gridshift.adapt.surrogate import training_seed
 from gridshift.adapt.surrogate_config import SurrogateConfig
+from gridshift.adapt.training_rows import training_seed
 from gridshift.arrays import Real
 from gridshift.errors import GridshiftError
 from gridshift.grid.contingency import assess, candidate_elements

@@ -77,13 +77,13 @@ def adapt_fine_tune(
 
     Raises:
         GridshiftError: raw targets for a surrogate that was not trained on raw y, or one that
-            was trained on what a tangent leaves.
+            was trained on what a tangent or a regression leaves.
     """
     name = surrogate.transform.name
-    if surrogate.expansion is not None:
+    if surrogate.leading is not None:
         raise GridshiftError(
-            f"a surrogate trained with transform {name} corrects the tangent of its own topology; "
-            "fine-tune one trained with zscore, or adapt this one by method tangent-icw"
+            f"a surrogate trained with transform {name} corrects the {name} of its own "
+            "topology; fine-tune one trained with zscore, or adapt this one by method tangent-icw"
         )
     if config.target == "no-norm" and name != "identity":
         raise GridshiftError(

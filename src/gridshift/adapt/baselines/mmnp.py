@@ -25,8 +25,8 @@ from gridshift.adapt.baselines.own_model import (
 from gridshift.adapt.baselines.topologies import TopologyRows, solved_rows, training_topologies
 from gridshift.adapt.cache import cache_path
 from gridshift.adapt.context import Context, Predictor
-from gridshift.adapt.surrogate import training_seed
 from gridshift.adapt.surrogate_config import SurrogateConfig
+from gridshift.adapt.training_rows import training_seed
 from gridshift.arrays import Int, Real
 from gridshift.grid.layout import Layout
 from gridshift.grid.network import Network

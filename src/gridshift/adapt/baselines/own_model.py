@@ -12,8 +12,8 @@ from gridshift.adapt.base import Base
 from gridshift.adapt.baselines.topologies import TopologyRows, held_out_elements
 from gridshift.adapt.cache import cached_arrays
 from gridshift.adapt.context import Predictor
-from gridshift.adapt.surrogate import validation_rows
 from gridshift.adapt.surrogate_config import SurrogateConfig
+from gridshift.adapt.training_rows import validation_rows
 from gridshift.grid.layout import Layout
 from gridshift.grid.network import Network
 

@@ -22,10 +22,10 @@ from gridshift.adapt.surrogate import (
     Surrogate,
     fit_output_transform,
     random_network,
-    training_seed,
     validated,
 )
 from gridshift.adapt.surrogate_config import SurrogateConfig
+from gridshift.adapt.training_rows import training_seed
 from gridshift.arrays import Real
 from gridshift.grid.network import Network
 from gridshift.learn.backbones import PfgnnConfig

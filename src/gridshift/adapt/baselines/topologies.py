@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gridshift.adapt.surrogate import draw_rows
 from gridshift.adapt.surrogate_config import SurrogateConfig, default_num_rows
+from gridshift.adapt.training_rows import draw_rows
 from gridshift.arrays import Int, Real
 from gridshift.grid.contingency import assess, cut_off_buses, enumerate_outages
 from gridshift.grid.layout import Layout

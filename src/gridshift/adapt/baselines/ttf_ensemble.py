@@ -17,8 +17,9 @@ from gridshift.adapt.baselines.own_model import grid_fields
 from gridshift.adapt.cache import kept_surrogate
 from gridshift.adapt.context import Context, Predictor
 from gridshift.adapt.datasets import Dataset
-from gridshift.adapt.surrogate import Surrogate, draw_rows, train, validation_rows
+from gridshift.adapt.surrogate import Surrogate, train
 from gridshift.adapt.surrogate_config import SurrogateConfig, default_num_rows, describe_config
+from gridshift.adapt.training_rows import draw_rows, validation_rows
 from gridshift.arrays import Real
 from gridshift.grid.network import Network
 from gridshift.grid.scenarios import stream
