@@ -57,7 +57,7 @@ def read_csv(path: Path) -> pa.Table:
 
 
 def dialect_of(table: pa.Table) -> Dialect:
-    """How the file was written that `read_csv` read the table from; commas and points by default."""
+    """How the file was written that `read_csv` read the table from; else commas and points."""
     found = {k.decode(): v.decode() for k, v in (table.schema.metadata or {}).items()}
     delimiter, decimal = found.get("csv.delimiter", ","), found.get("csv.decimal", ".")
     return Dialect(delimiter=delimiter, decimal=decimal)
