@@ -7,13 +7,15 @@ from sklearn.linear_model import Ridge as SklearnRidge
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 from gridshift.errors import GridshiftError
+from gridshift.learn.model_file import ModelFiles
+from gridshift.learn.models import FittedModel, model_fields, restored_model
+from gridshift.learn.onnx_graph import write_onnx
+from gridshift.learn.products import products
 from gridshift.learn.regression import (
     PENALTIES,
-    Regression,
     RegressionConfig,
     components_of,
     fit_regression,
-    products,
 )
 
 
@@ -112,26 +114,47 @@ def test_inputs_that_never_vary_change_nothing():
     assert np.array_equal(plain.predict(x), padded.predict(wide))
 
 
+FILES = ModelFiles(name="base", noun="base", remedy="fit it anew")
+
+
+def stored(model, folder):
+    """Fields of the model and its arrays, as files give them back."""
+    FILES.write(folder, {"model": model_fields(model)}, model.arrays())
+    state, arrays = FILES.read(folder)
+    return state["model"], arrays
+
+
 def test_a_stored_model_predicts_bit_for_bit_the_same(tmp_path):
     x, y = quadratic_rows()
     model = fit_regression(x, y)
-    np.savez(tmp_path / "model.npz", **model.arrays())
-    with np.load(tmp_path / "model.npz") as file:
-        back = Regression.of_arrays(dict(file), model.config)
+    assert isinstance(model, FittedModel)
+    back = restored_model(*stored(model, tmp_path), (6, 8))
     assert np.array_equal(back.predict(x), model.predict(x))
-    assert back.left_out_mae == model.left_out_mae
+    assert back.about() == model.about()
 
 
-@pytest.mark.parametrize("damage", ["weight", "bias", "round0.origin", "varied", "num_inputs"])
-def test_arrays_that_do_not_fit_together_are_refused(damage):
+@pytest.mark.parametrize("damage", ["weight", "bias", "round0.origin", "varied", "input_mean"])
+def test_arrays_that_do_not_fit_together_are_refused(damage, tmp_path):
     x, y = quadratic_rows()
-    model = fit_regression(x, y)
-    arrays = model.arrays()
+    fields, arrays = stored(fit_regression(x, y), tmp_path)
     shorter = {name: value[:-1] if name == damage else value for name, value in arrays.items()}
     with pytest.raises(GridshiftError):
-        Regression.of_arrays(shorter, model.config)
-    with pytest.raises(GridshiftError, match=damage):
-        Regression.of_arrays({k: v for k, v in arrays.items() if k != damage}, model.config)
+        restored_model(fields, shorter, (6, 8))
+    with pytest.raises(GridshiftError, match=r"round0\.|" + damage):
+        restored_model(fields, {k: v for k, v in arrays.items() if k != damage}, (6, 8))
+
+
+@pytest.mark.parametrize("num_rounds", [0, 1])
+def test_onnxruntime_predicts_what_a_regression_predicts(num_rounds, tmp_path):
+    pytest.importorskip("onnxruntime")
+    x, y = quadratic_rows()
+    wide = np.hstack([x, np.full((600, 1), 0.3)])
+    model = fit_regression(wide, y, RegressionConfig(name="quadratic" if num_rounds else "linear"))
+    assert bool(model.rounds) == bool(num_rounds)
+    written = write_onnx(
+        tmp_path / "y.onnx", [model], check_on=wide, expected=model.predict(wide)
+    )  # refuses differences beyond the bound
+    assert written.max_difference <= model.round_off(wide).max() < 1e-9
 
 
 def test_what_cannot_be_fitted_is_refused_with_a_reason():

@@ -107,10 +107,12 @@ def start_regression(
 
     def make():
         base = fit_base(root, config, own=own)
-        return base.regression.arrays(), base.record
+        return base.regression.arrays(), base.record | {"model": base.regression.about()}
 
     arrays, record = cached_arrays("regressions", root, key, make)
+    layout = Layout.of(root)
+    shape = layout.num_inputs, layout.num_outputs
     return RegressionBase(
-        grid=root.name, grid_digest=root.digest, layout=Layout.of(root), config=config,
-        record=record, regression=Regression.of_arrays(arrays, own),
+        grid=root.name, grid_digest=root.digest, layout=layout, config=config,
+        record=record, regression=Regression.restored(record["model"], arrays, shape),
     )  # fmt: skip

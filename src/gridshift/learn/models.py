@@ -16,6 +16,7 @@ from gridshift.errors import StorageError
 from gridshift.learn.fitted_network import FittedNetwork, MakeGraph
 from gridshift.learn.model_file import field
 from gridshift.learn.onnx_graph import OnnxGraph
+from gridshift.learn.regression import Regression
 from gridshift.learn.whitening import Transform
 
 
@@ -94,7 +95,10 @@ class RefoldableModel(FittedModel, Protocol):
         ...
 
 
-MODELS: dict[str, type[FittedModel]] = {FittedNetwork.kind: FittedNetwork}
+MODELS: dict[str, type[FittedModel]] = {
+    FittedNetwork.kind: FittedNetwork,
+    Regression.kind: Regression,
+}
 """Kind to class."""
 
 

@@ -11,13 +11,19 @@ fifth of the rows that is held out. The model itself is then fitted to all rows.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
-from gridshift.errors import GridshiftError
-from gridshift.learn.moments import Real
+from gridshift.arrays import Int, Real
+from gridshift.errors import GridshiftError, StorageError
+from gridshift.learn.fitted_network import input_scaling
+from gridshift.learn.model_file import array, config_of, field
+from gridshift.learn.onnx_graph import OnnxGraph
+from gridshift.learn.products import EPS, Round, num_products, products
 
 REGRESSIONS = ("linear", "quadratic")
 """Names of the base models in closed form."""
@@ -55,30 +61,14 @@ class RegressionConfig:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Round:
-    """Adds to a prediction y (R, d): products of q components of it @ weight + bias."""
-
-    directions: Real
-    """(d, q) components = y @ directions - origin, each of mean 0 and variance 1 where fitted."""
-    origin: Real
-    """(q,)"""
-    weight: Real
-    """(F, d) with F = q (q + 3) / 2."""
-    bias: Real
-    """(d,)"""
-
-    def add(self, y: Real) -> Real:
-        """(R, d) the prediction y (R, d) with what this round knows of its remainder."""
-        return y + (products(y @ self.directions - self.origin) @ self.weight + self.bias)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
 class Regression:
-    """y = x[:, varied] @ weight + bias, then each round in turn; get it with `fit_regression`."""
+    """A `FittedModel`: y = x[:, varied] @ weight + bias, then each round; from `fit_regression`."""
 
+    kind: ClassVar[str] = "regression"
     config: RegressionConfig
-    num_inputs: int
-    varied: np.ndarray
+    input_mean: Real
+    """(X,) of the rows fitted to."""
+    varied: Int
     """(V,) numbers of the inputs that varied; no other has an effect."""
     weight: Real
     """(V, d)"""
@@ -94,53 +84,78 @@ class Regression:
         Raises:
             GridshiftError: x has another width than the rows fitted on.
         """
-        if x.ndim != 2 or x.shape[1] != self.num_inputs:
-            raise GridshiftError(f"inputs of shape {x.shape}; (N, {self.num_inputs}) is needed")
+        if x.ndim != 2 or x.shape[1] != len(self.input_mean):
+            raise GridshiftError(
+                f"inputs of shape {x.shape}; (N, {len(self.input_mean)}) is needed"
+            )
         y = x[:, self.varied] @ self.weight + self.bias
         for one in self.rounds:
             y = one.add(y)
         return y
 
-    def arrays(self) -> dict[str, np.ndarray]:
-        """All numbers by name, for storage; `of_arrays` reads them."""
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All numbers, by the names that a file has them under."""
         arrays = {
-            "varied": self.varied, "weight": self.weight, "bias": self.bias,
-            "num_inputs": np.array([self.num_inputs]),
-            "left_out_mae": np.array([self.left_out_mae]),
+            "input_mean": self.input_mean, "varied": self.varied, "weight": self.weight,
+            "bias": self.bias,
         }  # fmt: skip
         for number, one in enumerate(self.rounds):
             arrays |= {f"round{number}.{name}": value for name, value in vars(one).items()}
         return arrays
 
+    def about(self) -> dict[str, Any]:
+        """Everything else that a file has, as JSON values."""
+        return {
+            "regression": asdict(self.config), "num_rounds": len(self.rounds),
+            "left_out_mae": self.left_out_mae,
+        }  # fmt: skip
+
     @classmethod
-    def of_arrays(cls, arrays: Mapping[str, np.ndarray], config: RegressionConfig) -> "Regression":
-        """The model of `arrays`.
+    def restored(
+        cls,
+        about: dict[str, Any],
+        arrays: Mapping[str, NDArray[Any]],
+        shape: tuple[int, int],
+        make_graph: Any = None,
+    ) -> "Regression":
+        """The model of `about` and `arrays`, with so many inputs and outputs; it takes no graph.
 
         Raises:
-            GridshiftError: arrays are missing, or their shapes don't fit together.
+            GridshiftError: a field or an array is missing, or can't be.
         """
-        try:
-            num_inputs, varied = int(arrays["num_inputs"][0]), arrays["varied"]
-            weight, bias = arrays["weight"], arrays["bias"]
-            width, rounds = len(bias), []
-            sound = weight.shape == (len(varied), width)
-            sound &= not len(varied) or (varied.min() >= 0 and varied.max() < num_inputs)
-            while f"round{len(rounds)}.weight" in arrays:
-                parts = ("directions", "origin", "weight", "bias")
-                one = Round(**{name: arrays[f"round{len(rounds)}.{name}"] for name in parts})
-                num = len(one.origin)
-                sound &= one.directions.shape == (width, num) and one.bias.shape == (width,)
-                sound &= one.weight.shape == (_num_products(num), width)
-                rounds.append(one)
-            left_out_mae = float(arrays["left_out_mae"][0])
-        except (KeyError, IndexError, TypeError, ValueError) as error:
-            raise GridshiftError(f"numbers of a regression are missing: {error}") from error
-        if not sound:
-            raise GridshiftError("numbers of a regression have shapes that don't fit together")
+        num_inputs, num_outputs = shape
+        varied = array(arrays, "varied", np.shape(arrays.get("varied", ())), kind=np.int64)
+        if varied.ndim != 1 or not ((varied >= 0) & (varied < num_inputs)).all():
+            raise StorageError(f"array varied holds other numbers than those of {shape[0]} inputs")
         return cls(
-            config=config, num_inputs=num_inputs, varied=varied, weight=weight, bias=bias,
-            rounds=tuple(rounds), left_out_mae=left_out_mae,
+            config=config_of(RegressionConfig, about.get("regression")),
+            input_mean=array(arrays, "input_mean", (num_inputs,)), varied=varied,
+            weight=array(arrays, "weight", (len(varied), num_outputs)),
+            bias=array(arrays, "bias", (num_outputs,)),
+            rounds=tuple(
+                Round.restored(arrays, f"round{number}.", num_outputs)
+                for number in range(field(about, "num_rounds", int))
+            ),
+            left_out_mae=field(about, "left_out_mae", float),
         )  # fmt: skip
+
+    def add_to_graph(self, graph: OnnxGraph) -> str:
+        """Add the sums and products in float64, and return the name of y."""
+        chosen = graph.add("Gather", "x", graph.constant(self.varied), axis=1)
+        product = graph.add("MatMul", chosen, graph.constant(self.weight))
+        y = graph.add("Add", product, graph.constant(self.bias))
+        for one in self.rounds:
+            y = one.add_to_graph(graph, y)
+        return y
+
+    def round_off(self, x: Real) -> Real:
+        """(d,) how far apart two orders of the same sums may be on rows (R, X)."""
+        chosen = x[:, self.varied]
+        size = np.abs(chosen) @ np.abs(self.weight) + np.abs(self.bias)
+        y, error = chosen @ self.weight + self.bias, (len(self.varied) + 1) * EPS * size
+        for one in self.rounds:
+            y, error = one.add(y), one.round_off(y, error)
+        return error.max(0, initial=0.0)
 
 
 def fit_regression(
@@ -179,23 +194,9 @@ def fit_regression(
         rounds.append(_fit_round(y_hat, y, step))
         y_hat = rounds[-1].add(y_hat)
     return Regression(
-        config=config, num_inputs=x.shape[1], varied=varied, weight=weight, bias=bias,
+        config=config, input_mean=input_scaling(x)[0], varied=varied, weight=weight, bias=bias,
         rounds=tuple(rounds), left_out_mae=choice.mae,
     )  # fmt: skip
-
-
-def products(components: Real) -> Real:
-    """(R, q (q + 3) / 2) components (R, q) and all products of two of them, the leading ones first.
-
-    The products of the first k components are a prefix of those of all.
-    """
-    one = np.hstack([np.ones((len(components), 1)), components])
-    i, j = np.tril_indices(one.shape[1])
-    return one[:, i[1:]] * one[:, j[1:]]
-
-
-def _num_products(num_components: int) -> int:
-    return num_components * (num_components + 3) // 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -258,7 +259,7 @@ def _attempts(
     directions, origin = components_of(y_hat[fitted], group, max(numbers))
     have = directions.shape[1]
     numbers = sorted({min(num, have) for num in numbers})
-    numbers = [num for num in numbers if 0 < _num_products(num) <= enough]
+    numbers = [num for num in numbers if 0 < num_products(num) <= enough]
     if not numbers:
         return
     directions, origin = directions[:, : numbers[-1]], origin[: numbers[-1]]
@@ -267,7 +268,7 @@ def _attempts(
     sums = _Sums.of(features[fitted], remainder[fitted])
     for num in numbers:
         for penalty in PENALTIES:
-            weight, bias = sums.solve(_num_products(num), penalty)
+            weight, bias = sums.solve(num_products(num), penalty)
             predicted = features[held, : len(weight)] @ weight + bias
             mae = float(np.abs(predicted - remainder[held]).mean())
             yield mae, _Step(group=group, num=num, penalty=penalty)
