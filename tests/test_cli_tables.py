@@ -18,7 +18,7 @@ from gridshift.learn.onnx_graph import onnx_predict
 from tests.tables import solved_cases, write, write_tables
 
 COLUMNS = ("--inputs", "p_*,q_0", "--outputs", "v_*")
-QUICK = ("--steps", "300", "--hidden", "32")
+QUICK = ("--base", "mlp", "--steps", "300", "--hidden", "32")
 
 
 def gridshift(*args: str | Path) -> Result:
@@ -75,8 +75,8 @@ def test_adapting_says_whether_it_was_worth_it(here, tmp_path):
         "--out", tmp_path / "adapted",
     )  # fmt: skip
     mae = found["mae"]
-    assert set(mae) == {"frozen", "context", "paired"}
-    assert mae[found["moments"]] == min(mae.values()) < mae["frozen"] / 3
+    assert set(mae) == {"frozen", "context", "paired", "compensation"}
+    assert mae[found["method"]] == min(mae.values()) < mae["frozen"] / 3
 
 
 def test_auto_leaves_a_model_frozen_where_nothing_has_changed(here, tmp_path):
@@ -85,7 +85,7 @@ def test_auto_leaves_a_model_frozen_where_nothing_has_changed(here, tmp_path):
         "adapt-table", here / "model", tmp_path / "same.csv", "--moments", "auto",
         "--out", tmp_path / "adapted",
     )  # fmt: skip
-    assert found["moments"] == "frozen"
+    assert found["method"] == "frozen"
 
 
 def test_predictions_are_written_in_the_order_of_the_table(here, tmp_path):

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from gridshift.errors import GridshiftError, TableError
-from gridshift.exchange.tables import numbers, read_table
+from gridshift.exchange.tables import numbers, read_table, write_predictions
 
 FRAME = pd.DataFrame({
     "case": [1, 2, 3], "p_0": [0.5, -1.25e-7, 1234.5], "q ü": [1.0, 2.0, 3.5], "v": [7, -8, 9],
@@ -41,6 +41,25 @@ def test_what_pandas_writes_for_a_country_is_read_back(decimal, sep, encoding, e
     )
     expected = pd.read_csv(path, sep=sep, decimal=decimal, encoding=encoding).to_numpy()
     np.testing.assert_array_equal(read(path), expected)
+
+
+@pytest.mark.parametrize(
+    ("sep", "decimal"), [(";", ","), (";", "."), ("\t", ","), ("\t", "."), (",", ".")]
+)
+@pytest.mark.parametrize("name", ["out.csv", "out.csv.gz"])
+def test_predictions_are_written_in_the_dialect_of_the_table_that_was_read(
+    sep, decimal, name, tmp_path
+):
+    frame = FRAME.assign(name=["line:1", f"a{sep}b", 'say "x"'])
+    frame.to_csv(tmp_path / "cases.csv", sep=sep, decimal=decimal, index=False)
+    table = read_table(tmp_path / "cases.csv")
+    write_predictions(
+        tmp_path / name, ["y"], np.array([[0.1], [1e-9], [-2.0]]), table=table,
+        keep="case,p_0,name", source="cases.csv",
+    )  # fmt: skip
+    back = pd.read_csv(tmp_path / name, sep=sep, decimal=decimal)
+    expected = frame[["case", "p_0", "name"]].assign(y=[0.1, 1e-9, -2.0])
+    pd.testing.assert_frame_equal(back, expected, check_exact=True)
 
 
 def test_a_compressed_file_with_a_line_that_names_the_delimiter(tmp_path):

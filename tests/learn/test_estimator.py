@@ -13,7 +13,8 @@ from gridshift.errors import GridshiftError, RankDeficientWarning
 from gridshift.learn.estimator import ICWRegressor
 from gridshift.learn.estimator_file import load, save
 
-QUICK = {"num_steps": 200, "hidden": 32, "learning_rate": 1e-2, "random_state": 0}
+QUICK = {"base": "mlp", "num_steps": 200, "hidden": 32, "learning_rate": 1e-2, "random_state": 0}
+TINY = QUICK | {"num_steps": 20, "hidden": 4, "learning_rate": 2e-3}
 
 NOT_APPLICABLE = {
     # the same row in a block of another size: BLAS adds float32 products in another order, and
@@ -24,8 +25,12 @@ NOT_APPLICABLE = {
 
 @pytest.mark.filterwarnings("ignore::gridshift.errors.RankDeficientWarning")
 @parametrize_with_checks(
-    [ICWRegressor(num_steps=100, hidden=16, learning_rate=2e-2)],
-    expected_failed_checks=lambda estimator: NOT_APPLICABLE,
+    [
+        ICWRegressor(base="mlp", num_steps=100, hidden=16, learning_rate=2e-2),
+        ICWRegressor(base="linear"),
+        ICWRegressor(base="quadratic"),
+    ],
+    expected_failed_checks=lambda e: NOT_APPLICABLE if e.base == "mlp" else {},
 )
 def test_it_is_an_estimator_of_scikit_learn(estimator, check):
     check(estimator)
@@ -122,7 +127,8 @@ def test_tables_with_named_columns_are_held_to_their_names():
 
 @pytest.mark.parametrize(
     ("change", "words"),
-    [({"whitening": "pca"}, "identity, residual"), ({"moments": "both"}, "context, paired"),
+    [({"base": "tree"}, "linear, quadratic, mlp"),
+     ({"whitening": "pca"}, "identity, residual"), ({"moments": "both"}, "context, paired"),
      ({"num_steps": 0}, "at least one step"), ({"hidden": 0}, "at least one layer")],
 )  # fmt: skip
 def test_parameters_that_mean_nothing_are_refused_at_fit(change, words):
@@ -165,7 +171,7 @@ def test_an_output_that_never_varies_is_predicted_as_it_is(whitening, tmp_path):
     rng = np.random.default_rng(0)
     x = rng.normal(size=(40, 3))
     y = np.column_stack([x.sum(1), np.full(40, 1.02)])
-    fitted = ICWRegressor(whitening=whitening, num_steps=20, random_state=0).fit(x, y)
+    fitted = ICWRegressor(base="mlp", whitening=whitening, num_steps=20, random_state=0).fit(x, y)
     assert (fitted.predict(x)[:, 1] == 1.02).all()
     adapted = fitted.adapt(x[:20], y[:20] + np.array([0.5, 0.01]))
     assert (adapted.predict(x)[:, 1] == y[0, 1] + 0.01).all()
@@ -181,11 +187,11 @@ def test_an_output_that_never_varies_is_predicted_as_it_is(whitening, tmp_path):
 def test_a_value_whose_square_overflows_is_refused_by_row_and_column(value, at):
     rng = np.random.default_rng(0)
     tables = {"x": rng.normal(size=(30, 3)), "y": rng.normal(size=(30, 2))}
-    fitted = ICWRegressor(num_steps=20, hidden=4, random_state=0).fit(tables["x"], tables["y"])
+    fitted = ICWRegressor(**TINY).fit(tables["x"], tables["y"])
     tables[at][4, 1] = value
     told = r"in row 4, column 1; values up to 1e\+30"
     with pytest.raises(GridshiftError, match=told):
-        ICWRegressor(num_steps=20, hidden=4, random_state=0).fit(tables["x"], tables["y"])
+        ICWRegressor(**TINY).fit(tables["x"], tables["y"])
     with pytest.raises(GridshiftError, match=told):
         fitted.adapt(tables["x"], tables["y"])
     if at == "x":
@@ -200,19 +206,21 @@ def test_a_value_whose_square_overflows_is_refused_by_row_and_column(value, at):
     # the loss of what isn't scaled is its square in float32
     + [("residual", unit) for unit in (1e-290, 1.0, 1e15)],
 )
-def test_every_unit_up_to_the_largest_gives_finite_predictions(x_unit, y_unit, whitening):
+@pytest.mark.parametrize("base", [TINY, {"base": "linear"}, {"base": "quadratic"}])
+def test_every_unit_up_to_the_largest_gives_finite_predictions(base, x_unit, y_unit, whitening):
     rng = np.random.default_rng(0)
     x = rng.uniform(-1, 1, (30, 3))
     y = x @ rng.normal(size=(3, 2)) / 2
     x, y = x * x_unit, y * y_unit
-    fitted = ICWRegressor(whitening=whitening, num_steps=20, hidden=4, random_state=0).fit(x, y)
+    fitted = ICWRegressor(**base, whitening=whitening).fit(x, y)
     assert np.isfinite(fitted.predict(x)).all()
     assert np.isfinite(fitted.adapt(x, 2 * y).predict(x)).all()
+    assert np.isfinite(fitted.adapt(x, 2 * y, touching=[0, 1]).predict(x)).all()
 
 
 def test_a_row_far_beyond_the_fit_is_refused_instead_of_predicted_as_nan():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(30, 2)) * 1e-20
-    fitted = ICWRegressor(num_steps=20, hidden=4, random_state=0).fit(x, rng.normal(size=(30, 2)))
+    fitted = ICWRegressor(**TINY).fit(x, rng.normal(size=(30, 2)))
     with pytest.raises(GridshiftError, match="row 1 of X is too far"):
         fitted.predict(np.array([[0.0, 0.0], [1e25, -1e25]]))

@@ -9,7 +9,7 @@ import click
 
 from gridshift.cli.folders import require_writable, require_writable_file
 from gridshift.cli.group import command
-from gridshift.cli.options import Roster, seed_option
+from gridshift.cli.options import RenamedOption, Roster, seed_option
 from gridshift.cli.output import emit, progress, table
 
 MODEL_FILES = ("estimator.json", "estimator.safetensors")
@@ -32,13 +32,13 @@ model_argument = click.argument("model", type=file_type, metavar="DIR")
         "mae": "mean absolute error over all outputs on the rows left out, in the table's units",
         "mae_of_mean": "the same for predicting each output's mean, for comparison",
         "mae_by_output": "the error of each output",
-        "num_steps": "gradient steps",
+        "base": "what was fitted: `linear`, `quadratic` or `mlp`",
+        "num_steps": "gradient steps; null for a base in closed form",
         "wall_s": "time of it all, s",
     },
     examples=[
-        "gridshift fit-table intact.parquet --inputs 'p_*,q_*' --outputs 'v_*' --steps 500 "
-        "--out model",
-        "gridshift fit-table intact.parquet --inputs 'p_*,q_*' --outputs 'v_*' "
+        "gridshift fit-table intact.parquet --inputs 'p_*,q_*' --outputs 'v_*' --out model",
+        "gridshift fit-table intact.parquet --inputs 'p_*,q_*' --outputs 'v_*' --base mlp "
         "--transform zscore --hidden 64 --steps 200 --seed 1 --out model-zscore --json",
     ],
 )
@@ -46,18 +46,25 @@ model_argument = click.argument("model", type=file_type, metavar="DIR")
 @click.option("--inputs", required=True, metavar="PATTERNS", help="Columns to predict from.")
 @click.option("--outputs", required=True, metavar="PATTERNS", help="Columns to predict.")
 @click.option(
+    "--base", type=Roster("gridshift.learn.estimator", "BASES"), default="quadratic",
+    show_default=True,
+    help="What is fitted: linear or quadratic, in closed form, or mlp, the paper's network.",
+)  # fmt: skip
+@click.option(
     "--transform", type=Roster("gridshift.learn.whitening", "TRANSFORMS"), default="zca",
     show_default=True, help="Moments to match later: identity, residual, zscore or zca.",
 )  # fmt: skip
-@click.option("--hidden", default=256, show_default=True, help="Units of each hidden layer.")
-@click.option("--steps", default=20_000, show_default=True, help="Gradient steps.")
+@click.option(
+    "--hidden", default=256, show_default=True, help="Units of each hidden layer, for mlp."
+)
+@click.option("--steps", default=20_000, show_default=True, help="Gradient steps, for mlp.")
 @seed_option
 @click.option(
     "--out", required=True, type=file_type, metavar="DIR", help="Folder to write the model to."
 )
 def fit_table(
-    cases: Path, inputs: str, outputs: str, transform: str, hidden: int, steps: int, seed: int,
-    out: Path, as_json: bool,
+    cases: Path, inputs: str, outputs: str, base: str, transform: str, hidden: int, steps: int,
+    seed: int, out: Path, as_json: bool,
 ) -> None:  # fmt: skip
     """Fit a model to a table of solved cases of one state of a grid.
 
@@ -72,7 +79,9 @@ def fit_table(
 
     require_writable(out)
     began = time.perf_counter()
-    regressor = ICWRegressor(whitening=transform, hidden=hidden, num_steps=steps, random_state=seed)
+    regressor = ICWRegressor(
+        base=base, whitening=transform, hidden=hidden, num_steps=steps, random_state=seed
+    )
     rows = read_table(cases)
     with progress("training", steps, unit="steps") as done:
         model = table_model.fit_table(
@@ -86,11 +95,13 @@ def fit_table(
         "constant_inputs": model.constant_inputs, "num_rows": record["num_rows"],
         "num_holdout": record["num_holdout"], "mae": record["mae"],
         "mae_of_mean": record["mae_of_mean"], "mae_by_output": record["mae_by_output"],
-        "num_steps": steps, "wall_s": time.perf_counter() - began,
+        "base": base, "num_steps": steps if base == "mlp" else None,
+        "wall_s": time.perf_counter() - began,
     }  # fmt: skip
 
     def render(console) -> None:
         drawn = [
+            ("base", base),
             ("inputs", len(model.inputs)), ("of them constant", len(model.constant_inputs)),
             ("outputs", len(model.outputs)), ("rows trained on", record["num_rows"]),
             (f"mean error on {record['num_holdout']:,} rows left out", record["mae"]),
@@ -108,38 +119,56 @@ def fit_table(
     keys={
         "model": "folder that the adapted model was written to",
         "num_context": "solved cases that it was adapted to",
-        "moments": "what was done: `context`, `paired`, or with auto perhaps `frozen`",
-        "mae": "mean absolute error of each way (`frozen`, `context`, `paired`) on cases that it "
-        "was not adapted to, by leaving out a fifth of the table at a time",
+        "method": "what was done: `frozen`, `context`, `paired` or `compensation`",
+        "mae": "mean absolute error of each of these on cases that it was not adapted to, by "
+        "leaving out a tenth of the table at a time, or one case of fewer than twenty",
+        "identified": "with --identify: the `pair` of buses, the `reason`, how much `doubt` the "
+        "left-out errors leave, and the `ranking` of the first ten pairs; else null",
         "onnx": "with --onnx: the file, else null",
         "max_difference": "with --onnx: largest difference between onnxruntime's prediction and "
         "ours for the rows of the table, else null",
         "fit_s": "time of the adaptation, s",
     },
     examples=[
-        "gridshift adapt-table model outage.csv --out adapted",
-        "gridshift adapt-table model outage.csv --moments auto --onnx outage.onnx --out adapted "
+        "gridshift adapt-table model outage.csv --touching 'v_0,v_2' --out adapted",
+        "gridshift adapt-table model outage.csv --touching buses.toml --between 0,2 --out adapted",
+        "gridshift adapt-table model outage.csv --touching buses.toml --identify --out adapted",
+        "gridshift adapt-table model outage.csv --method auto --onnx outage.onnx --out adapted "
         "--json",
     ],
 )
 @model_argument
 @click.argument("context", type=file_type, metavar="CONTEXT")
 @click.option(
-    "--moments", type=click.Choice(["context", "paired", "auto"]), default="context",
-    show_default=True,
-    help="What the new moments are held against: context (the training rows', as in the paper), "
-    "paired (the model's own predictions'), auto (what has the smallest error).",
+    "--touching", metavar="COLUMNS|FILE",
+    help="Outputs of the buses at which the grid has changed: patterns, or a .toml or .json file "
+    "that gives each bus its columns.",
+)  # fmt: skip
+@click.option(
+    "--between", multiple=True, metavar="BUS,BUS",
+    help="Two buses of the file between which something has changed; may be given again.",
+)  # fmt: skip
+@click.option("--identify", is_flag=True, help="Find these two buses among all of the file.")
+@click.option(
+    "--method", "--moments", "method", cls=RenamedOption,
+    type=click.Choice(["context", "paired", "compensation", "auto"]), metavar="NAME",
+    help="compensation (what the change adds), the new moments held against those of the training "
+    "rows (context, as in the paper) or of the model's own predictions (paired), or auto: what has "
+    "the smallest error. By default compensation with --touching, else auto.",
 )  # fmt: skip
 @click.option("--onnx", type=file_type, metavar="FILE", help="Write an ONNX file as well.")
 @click.option(
     "--out", required=True, type=file_type, metavar="DIR", help="Folder for the adapted model."
 )
 def adapt_table(
-    model: Path, context: Path, moments: str, onnx: Path | None, out: Path, as_json: bool
-) -> None:
-    """Adapt a model to another state of the grid by a few solved cases of it, without gradients.
+    model: Path, context: Path, touching: str | None, between: tuple[str, ...], identify: bool,
+    method: str | None, onnx: Path | None, out: Path, as_json: bool,
+) -> None:  # fmt: skip
+    """Adapt a model to another state of the grid by ten solved cases of it, without gradients.
 
-    DIR is a folder of `fit-table`, CONTEXT a table with the same columns.
+    DIR is a folder of `fit-table`, CONTEXT a table with the same columns. Name what the change
+    touches (--touching), for instance the buses at the ends of the line that is out, or let the
+    cases tell (--identify).
     """
     from gridshift.exchange.table_model import TableModel
     from gridshift.exchange.tables import read_table
@@ -147,32 +176,41 @@ def adapt_table(
     require_writable(out)
     if onnx is not None:
         require_writable_file(onnx)
+    change = _change(touching, between, identify=identify)
     base, rows = TableModel.load(model), read_table(context)
     began = time.perf_counter()
-    adapted = base.adapted(rows, source=str(context), moments=moments)
+    adapted = base.adapted(
+        rows, source=str(context), touching=change, identify=identify,
+        method=method or ("auto" if touching is None else "compensation"),
+    )  # fmt: skip
     fit_s = time.perf_counter() - began
     written = None if onnx is None else adapted.export(onnx, rows, source=str(context))
     adapted.save(out)
     record = adapted.record
     payload = {
-        "model": out, "num_context": record["num_context"], "moments": record["moments"],
-        "mae": record["context_mae"], "onnx": onnx,
+        "model": out, "num_context": record["num_context"], "method": record["method"],
+        "mae": record["context_mae"], "identified": record["identified"], "onnx": onnx,
         "max_difference": written and written.max_difference, "fit_s": fit_s,
     }  # fmt: skip
 
     def render(console) -> None:
-        errors = record["context_mae"]
+        errors, found = record["context_mae"], record["identified"]
         drawn = [
-            (name, text, errors[name], "this one" if name == record["moments"] else "")
+            (name, text, errors[name], "this one" if name == record["method"] else "")
             for name, text in (
                 ("frozen", "not adapted"),
                 ("context", "moments of the context"),
                 ("paired", "held against own predictions"),
+                ("compensation", "what the change adds"),
             )
         ]
         title = f"{model} adapted to {record['num_context']:,} cases of {context}, in {out}"
-        columns = ("moments", "", ">mean error on cases left out", "written")
+        columns = ("method", "", ">mean error on cases left out", "written")
         console.print(table(title, columns, drawn))
+        if found is not None:
+            console.print()
+            ranked = [(each["name"], each["mae"]) for each in found["ranking"][:WORST]]
+            console.print(table("", ("buses", ">left-out error"), ranked, note=found["reason"]))
         if written is not None:
             console.print(f"{onnx}: at most {written.max_difference:.1e} from our prediction")
 
@@ -234,6 +272,20 @@ def predict_table(model: Path, cases: Path, keep: str | None, out: Path, as_json
         _print_worst(console, errors)
 
     emit(payload, render, as_json=as_json)
+
+
+def _change(touching: str | None, between: tuple[str, ...], *, identify: bool):
+    """What --touching names: patterns as they are, or the content of a file."""
+    from gridshift.errors import GridshiftError
+    from gridshift.exchange.bus_file import ENDINGS, read_buses
+
+    if touching is not None and touching.endswith(ENDINGS):
+        buses = read_buses(Path(touching))
+        return buses.between(between) if between else buses
+    if between or identify:
+        option = "--between" if between else "--identify"
+        raise GridshiftError(f"{option} needs --touching FILE with the columns of each bus")
+    return touching
 
 
 def _print_worst(console, errors: Mapping[str, float]) -> None:

@@ -1,11 +1,13 @@
 """CSV files of numbers as spreadsheets and tools write them: any delimiter, either decimal mark."""
 
 import csv
+import io
 import re
 from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
 from gridshift.errors import TableError
@@ -25,13 +27,16 @@ GROUPED = re.compile(r"\s*[+-]?\d{1,3}([., '\u00a0\u202f’]\d{3})+([.,]\d*)?\s*
 class Dialect(NamedTuple):
     """How the cells of a file are told apart."""
 
-    delimiter: str
-    skipped: int
+    delimiter: str = ","
+    skipped: int = 0
     """Lines before the header."""
+    decimal: str = "."
 
 
 def read_csv(path: Path) -> pa.Table:
     """The table in a CSV file; a decimal comma is read where commas don't separate the cells.
+
+    The table's metadata hold the dialect, for `dialect_of`.
 
     Raises:
         TableError: naming the row of what can't be read, or what is ambiguous.
@@ -42,7 +47,38 @@ def read_csv(path: Path) -> pa.Table:
     # lines that end in a delimiter have one more, empty column
     for at in reversed([at for at in unnamed if table.column(at).null_count == table.num_rows]):
         table = table.remove_column(at)
-    return table if dialect.delimiter == "," else _with_decimal_commas(path, dialect, table)
+    if dialect.delimiter != ",":
+        changed = _with_decimal_commas(path, dialect, table)
+        dialect = dialect._replace(decimal="." if changed is table else ",")
+        table = changed
+    return table.replace_schema_metadata(
+        {"csv.delimiter": dialect.delimiter, "csv.decimal": dialect.decimal}
+    )
+
+
+def dialect_of(table: pa.Table) -> Dialect:
+    """How the file was written that `read_csv` read the table from; else commas and points."""
+    found = {k.decode(): v.decode() for k, v in (table.schema.metadata or {}).items()}
+    delimiter, decimal = found.get("csv.delimiter", ","), found.get("csv.decimal", ".")
+    return Dialect(delimiter=delimiter, decimal=decimal)
+
+
+def write_csv(table: pa.Table, stream: pa.NativeFile, dialect: Dialect) -> None:
+    """Write a table to a binary stream, its cells told apart as the dialect has it."""
+    if dialect.decimal == ".":
+        pa_csv.write_csv(table, stream, pa_csv.WriteOptions(delimiter=dialect.delimiter))
+        return
+    columns = [
+        [cell and cell.replace(".", ",") for cell in pc.cast(column, pa.string()).to_pylist()]
+        if pa.types.is_floating(column.type)
+        else column.to_pylist()
+        for column in table.columns
+    ]
+    lines = io.StringIO()
+    writer = csv.writer(lines, delimiter=dialect.delimiter, lineterminator="\n")
+    writer.writerow(table.column_names)
+    writer.writerows(zip(*columns, strict=True))
+    stream.write(lines.getvalue().encode())
 
 
 def find_dialect(path: Path) -> Dialect:
@@ -79,7 +115,7 @@ def find_dialect(path: Path) -> Dialect:
             f"cells of {path} could be separated by {told}; keep one of them out of the names of "
             "the columns"
         )
-    return Dialect(found[0] if found else ",", 0)
+    return Dialect(found[0] if found else ",")
 
 
 def _cells(lines: list[str], mark: str) -> list[int]:

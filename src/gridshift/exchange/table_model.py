@@ -12,20 +12,29 @@ import pyarrow as pa
 
 from gridshift.arrays import Real
 from gridshift.errors import GridshiftWarning, RankDeficientWarning, StorageError, TableError
+from gridshift.exchange.bus_file import BusColumns
 from gridshift.exchange.tables import choose_columns, listed, numbers
 from gridshift.learn.estimator import MOMENTS, ICWRegressor
 from gridshift.learn.estimator_file import FILES, load, save
 from gridshift.learn.model_file import field
 from gridshift.learn.onnx_graph import WrittenModel, write_onnx
 from gridshift.learn.splits import at_random, folds
+from gridshift.learn.touching import Pairs, column
 from gridshift.learn.training import Progress
 
 MIN_ROWS = 20
 """Rows below which neither a fit nor its measured error means anything."""
 HOLDOUT = 0.1
 """Share of the rows that are not trained on but predicted, to measure the error."""
-FOLDS = 5
+MIN_CONTEXT = 4
+"""Cases that adapting takes at least."""
+FOLDS = 10
 """Parts of a context of which one is left out to measure what adaptation gains."""
+METHODS = ("frozen", *MOMENTS, "compensation")
+"""Ways to adapt: none, by moments, by what the change adds."""
+AUTO = "auto"
+SHOWN = 10
+"""Pairs of buses that a record lists."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -58,37 +67,83 @@ class TableModel:
         self._warn_of_new_variation(x, source)
         return self.regressor.predict(x)
 
-    def adapted(self, table: pa.Table, *, source: str, moments: str) -> "TableModel":
+    def adapted(
+        self, table: pa.Table, *, source: str, method: str = AUTO,
+        touching: str | BusColumns | None = None, identify: bool = False,
+    ) -> "TableModel":  # fmt: skip
         """A model for the state of the grid that these solved cases are of; this one stays.
 
-        `record['mae']` tells the mean absolute error of the rows of the table predicted by a model
-        adapted to the other rows, for each kind of moments and without any ('frozen').
+        `record['context_mae']` tells, for each of `METHODS`, the mean absolute error of the rows of
+        the table predicted by a model adapted to the other rows.
 
         Args:
             table: at least 4 solved cases with the same columns.
             source: what to call the table in messages.
-            moments: of `MOMENTS`, or 'auto' for what has the smallest such error.
+            method: of `METHODS`, or 'auto' for what has the smallest such error.
+            touching: for compensation: patterns of the outputs of the buses that the change
+                touches, or these buses with their columns.
+            identify: find the two buses among those of `touching`, which is of all buses.
 
         Raises:
-            TableError: columns are missing, values aren't numbers, or the rows are too few.
+            TableError: columns are missing, values aren't numbers, or the rows are too few; the two
+                buses can't be told.
+            ContextError: columns of buses that aren't outputs.
         """
-        if table.num_rows < 4:
+        if table.num_rows < MIN_CONTEXT:
             raise TableError(
-                f"{source} has {table.num_rows} rows; a context needs at least 4, better as many "
-                f"as there are outputs ({len(self.outputs)})"
+                f"{source} has {table.num_rows} rows; a context needs at least {MIN_CONTEXT}, for "
+                f"moments better as many as there are outputs ({len(self.outputs)})"
             )
         x = numbers(table, self.inputs, source=source)
         y = numbers(table, self.outputs, source=source)
         self._warn_of_new_variation(x, source)
-        errors = _left_out_errors(self.regressor, x, y)
-        chosen = min(errors, key=errors.__getitem__) if moments == "auto" else moments
-        regressor = self.regressor.frozen()
-        if chosen != "frozen":
-            regressor = _with_moments(regressor, chosen).adapt(x, y)
+        change, found = self._change(touching), None
+        if identify:
+            change, found = self._identified(x, y, change, source)
+        errors = _left_out_errors(self.regressor, x, y, change)
+        chosen = min(errors, key=errors.__getitem__) if method == AUTO else method
         record = self.record | {
-            "context": source, "num_context": len(x), "moments": chosen, "context_mae": errors,
+            "context": source, "num_context": len(x), "method": chosen, "context_mae": errors,
+            "identified": found,
         }  # fmt: skip
-        return replace(self, regressor=regressor, record=record)
+        return replace(
+            self, regressor=_adapted(self.regressor, chosen, x, y, change), record=record
+        )
+
+    def _change(self, touching: str | BusColumns | None) -> "_Change":
+        """What the change touches, by numbers of the outputs."""
+        if touching is None:
+            return _Change()
+        if isinstance(touching, str):
+            chosen = choose_columns(
+                self.outputs, touching, what="touching", source="the model's outputs"
+            )
+            return _Change(touching=[self.outputs.index(name) for name in chosen])
+        buses = {
+            bus: {key: column(name, self.outputs, len(self.outputs)) for key, name in each.items()}
+            if isinstance(each, dict)
+            else [column(name, self.outputs, len(self.outputs)) for name in each]
+            for bus, each in touching.buses.items()
+        }
+        return _Change(touching=buses, branches=touching.branches)
+
+    def _identified(
+        self, x: Real, y: Real, change: "_Change", source: str
+    ) -> tuple["_Change", dict[str, Any]]:
+        """The two buses among which something has changed, and what a record has of it."""
+        if not isinstance(change.touching, dict):
+            raise TableError("identifying needs all buses and their columns, not columns alone")
+        found = self.regressor.identify(x, y, change.touching, branches=change.branches)
+        if found.pair is None:
+            raise TableError(
+                f"{source} doesn't tell between which buses something has changed: {found.reason}; "
+                "give more cases, or name the buses"
+            )
+        told = {
+            "pair": found.pair, "reason": found.reason, "doubt": found.doubt,
+            "ranking": [{"name": name, "mae": mae} for name, mae in found.ranking[:SHOWN]],
+        }  # fmt: skip
+        return _Change(touching={bus: change.touching[bus] for bus in found.pair}), told
 
     def save(self, folder: str | Path) -> None:
         """Write the model; raises StorageError if the folder can't be written."""
@@ -211,22 +266,38 @@ def output_errors(table: pa.Table, model: TableModel, predicted: Real) -> Mappin
     return dict(zip(model.outputs, np.abs(predicted - y).mean(0).tolist(), strict=True))
 
 
-def _with_moments(regressor: ICWRegressor, moments: str) -> ICWRegressor:
-    changed = regressor.frozen()
-    changed.moments = moments
-    return changed
+@dataclass(frozen=True, kw_only=True)
+class _Change:
+    """What `ICWRegressor.adapt` is told of a change."""
+
+    touching: Any = ()
+    branches: Pairs | None = None
 
 
-def _left_out_errors(regressor: ICWRegressor, x: Real, y: Real) -> dict[str, float]:
+def _adapted(
+    regressor: ICWRegressor, method: str, x: Real, y: Real, change: _Change
+) -> ICWRegressor:
+    """The regressor adapted by one of `METHODS`."""
+    start = regressor.frozen()
+    if method == "frozen":
+        return start
+    if method == "compensation":
+        return start.adapt(x, y, touching=change.touching, branches=change.branches)
+    start.moments = method
+    return start.adapt(x, y)
+
+
+def _left_out_errors(
+    regressor: ICWRegressor, x: Real, y: Real, change: _Change
+) -> dict[str, float]:
     """Mean absolute error of each row predicted by a model adapted to the other parts."""
-    frozen = regressor.frozen()
-    errors = {"frozen": np.abs(frozen.predict(x) - y)}
-    for moments in MOMENTS:
+    errors = {"frozen": float(np.abs(regressor.frozen().predict(x) - y).mean())}
+    for method in METHODS[1:]:
         left = np.empty_like(y)
-        for others, part in folds(len(x), min(FOLDS, len(x) // 2)):
+        for others, part in folds(len(x), min(FOLDS, len(x))):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", RankDeficientWarning)
-                fold = _with_moments(frozen, moments).adapt(x[others], y[others])
+                fold = _adapted(regressor, method, x[others], y[others], change)
             left[part] = np.abs(fold.predict(x[part]) - y[part])
-        errors[moments] = left
-    return {name: float(error.mean()) for name, error in errors.items()}
+        errors[method] = float(left.mean())
+    return errors

@@ -8,12 +8,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from gridshift.arrays import Real
 from gridshift.errors import StorageError, TableError
-from gridshift.exchange.csv_file import hint, read_csv
+from gridshift.exchange.csv_file import Dialect, dialect_of, hint, read_csv, write_csv
 from gridshift.learn.moments import LARGEST
 from gridshift.storage import replacing
 
@@ -47,8 +46,15 @@ def read_table(path: str | Path) -> pa.Table:
     return table
 
 
-def write_table(columns: Mapping[str, object], path: str | Path) -> None:
+def write_table(
+    columns: Mapping[str, object], path: str | Path, *, dialect: Dialect | None = None
+) -> None:
     """Write columns to a parquet or CSV file, all of it or nothing.
+
+    Args:
+        columns: by name.
+        path: file to write.
+        dialect: how a CSV file's cells are told apart; by default commas, and points in numbers.
 
     Raises:
         TableError: the name of the file is of another kind.
@@ -62,7 +68,7 @@ def write_table(columns: Mapping[str, object], path: str | Path) -> None:
         else:
             compression = "gzip" if path.name.endswith(".gz") else None
             with pa.output_stream(str(part), compression=compression) as stream:
-                pa_csv.write_csv(table, stream)
+                write_csv(table, stream, dialect or Dialect())
 
 
 def write_predictions(
@@ -76,6 +82,8 @@ def write_predictions(
 ) -> None:
     """Write columns copied from the table of the inputs, then the predictions (N, len(names)).
 
+    A CSV file is written as the one was that the table was read from: `;`, decimal commas.
+
     Raises:
         TableError: `keep` fits no column, or a predicted one.
         StorageError: the file can't be written.
@@ -85,7 +93,7 @@ def write_predictions(
         raise TableError(f"{listed(both)} would be both copied from {source} and predicted")
     columns = {name: table[name] for name in kept}
     columns |= {name: pa.array(predicted[:, at]) for at, name in enumerate(names)}
-    write_table(columns, path)
+    write_table(columns, path, dialect=dialect_of(table))
 
 
 def choose_columns(names: Sequence[str], patterns: str, *, what: str, source: str) -> list[str]:

@@ -62,6 +62,8 @@ class Touched:
     """Pairs of buses between which the change is."""
     others: tuple[int, ...] = ()
     """Further columns that matter, of whatever meaning."""
+    angle_unit: float = 1.0
+    """Of the angles, rad: 1, or pi / 180 where they are in degrees."""
 
     def __post_init__(self) -> None:
         if len(self.angles) != len(self.magnitudes):
@@ -99,7 +101,7 @@ class Touched:
         """(R,) difference of angles; a slack's is constant, which costs a rotation of sin, cos."""
         zero = np.zeros(len(y))
         at = [zero if (c := self.angles[bus]) is None else y[:, c] for bus in (i, j)]
-        return at[0] - at[1]
+        return self.angle_unit * (at[0] - at[1])
 
     def _size(self, y: Real, i: int, j: int) -> Real:
         """(R,) product of magnitudes, a controlled one taken as 1."""

@@ -4,17 +4,26 @@ from pathlib import Path
 from typing import Any
 
 from gridshift.errors import StorageError
-from gridshift.learn.estimator import MOMENTS, ICWRegressor
+from gridshift.learn.compensated_model import CompensatedModel
+from gridshift.learn.estimator import BASES, MOMENTS, ICWRegressor, backbone_config, measures
+from gridshift.learn.fitted_network import FittedNetwork
 from gridshift.learn.model_file import Arrays, ModelFiles, field
-from gridshift.learn.models import RefoldableModel, model_fields, require_finite, restored_model
+from gridshift.learn.models import (
+    FittedModel,
+    RefoldableModel,
+    model_fields,
+    require_finite,
+    restored_model,
+)
+from gridshift.learn.regression import Regression
 from gridshift.learn.transform_file import restored_constants, restored_transform
+from gridshift.learn.whitened_model import WhitenedModel
 
 FILES = ModelFiles(name="estimator", noun="model", remedy="fit it anew")
 ADAPTED = "adapted."
 """Before the names of arrays that adaptation has put in the place of others."""
 ATTRIBUTES = {
-    "n_features_in_": int, "n_outputs_": int, "single_output_": bool, "loss_": float,
-    "num_context_": int,
+    "n_features_in_": int, "n_outputs_": int, "single_output_": bool, "num_context_": int,
 }  # fmt: skip
 """What `fit` and `adapt` set besides models."""
 
@@ -28,15 +37,18 @@ def save(estimator: ICWRegressor, folder: str | Path, *, about: dict[str, Any]) 
     parameters = estimator.get_params()
     if not isinstance(parameters["random_state"], int):
         parameters["random_state"] = None  # a generator has moved on and couldn't repeat the fit
+    compensated = estimator.compensation_ is not None
+    stored = estimator.model_ if compensated else estimator.base_model_
     state = {
         "parameters": parameters,
-        "model": model_fields(estimator.base_model_),
+        "model": model_fields(stored),
         "adapted": None,
+        "loss_": estimator.loss_,
         **{name: getattr(estimator, name) for name in ATTRIBUTES},
         "about": about,
     }
-    arrays = estimator.base_model_.arrays()
-    if estimator.num_context_:
+    arrays = stored.arrays()
+    if estimator.num_context_ and not compensated:
         adapted = estimator.model_
         assert isinstance(adapted, RefoldableModel)
         state["adapted"] = {"transform": adapted.transform.numbers()}
@@ -66,25 +78,52 @@ def _assembled(state: dict[str, Any], arrays: Arrays) -> ICWRegressor:
     if estimator.single_output_ and shape[1] != 1:
         raise StorageError(f"a single output, but {shape[1]} of them")
     own = {name: values for name, values in arrays.items() if not name.startswith(ADAPTED)}
-    model = restored_model(field(state, "model", dict), own, shape)
-    estimator.check_model(model)
-    estimator.base_model_ = estimator.model_ = model
-    if (state.get("adapted") is None) != (estimator.num_context_ == 0):
+    model = base = restored_model(field(state, "model", dict), own, shape)
+    estimator.compensation_ = None
+    if isinstance(model, CompensatedModel):
+        base, estimator.compensation_ = model.model, model.compensation
+    _check_model(estimator, base)
+    estimator.base_model_, estimator.model_ = base, model
+    estimator.held_out_mae_, _ = measures(base)
+    estimator.loss_ = field(state, "loss_", float) if estimator.base == "mlp" else None
+    matched = state.get("adapted") is not None
+    if (matched or model is not base) != (estimator.num_context_ > 0):
         raise StorageError(f"adapted to {estimator.num_context_} rows, but not as described")
-    if estimator.num_context_:
-        if not isinstance(model, RefoldableModel):
+    if matched:
+        if model is not base or not isinstance(base, RefoldableModel):
             raise StorageError(f"a model {model.kind} that was adapted, which can't be")
         adapted = {
             name.removeprefix(ADAPTED): values
             for name, values in arrays.items()
             if name.startswith(ADAPTED)
         }
-        estimator.model_ = model.refolded(
+        estimator.model_ = base.refolded(
             restored_transform(field(state, "adapted", dict), adapted, shape[1]),
             restored_constants(adapted, shape[1]),
         )
         require_finite(estimator.model_)
     return estimator
+
+
+def _check_model(estimator: ICWRegressor, model: FittedModel) -> None:
+    """Pass if the model is what `fit` would make with these parameters.
+
+    Raises:
+        StorageError: it isn't.
+    """
+    match model:
+        case FittedNetwork():
+            sound = estimator.base == "mlp" and model.config == backbone_config(estimator)
+            sound, name = sound and model.constants is not None, model.transform.name
+        case WhitenedModel(model=Regression()):
+            sound = model.model.config.name == estimator.base and model.transform is model.before
+            sound, name = sound and model.constants is None, model.before.name
+        case _:
+            sound, name = False, ""
+    if not sound:
+        raise StorageError(f"a model {model.kind} of another kind than asked for")
+    if name != estimator.whitening:
+        raise StorageError(f"a transform {name} where it is {estimator.whitening}")
 
 
 def _parameters(found: dict[str, Any]) -> dict[str, Any]:
@@ -98,6 +137,8 @@ def _parameters(found: dict[str, Any]) -> dict[str, Any]:
         for name, default in defaults.items()
         if name != "random_state"
     }
+    if checked["base"] not in BASES:
+        raise StorageError(f"no base {checked['base']}")
     if checked["moments"] not in MOMENTS or not checked["eps"] >= 0:
         raise StorageError(f"no moments {checked['moments']} with eps {checked['eps']}")
     return checked | {"random_state": seed}

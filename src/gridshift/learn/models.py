@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 
 from gridshift.arrays import Real
 from gridshift.errors import StorageError
+from gridshift.learn.compensated_model import CompensatedModel
 from gridshift.learn.fitted_network import FittedNetwork, MakeGraph
 from gridshift.learn.model_file import field
 from gridshift.learn.onnx_graph import OnnxGraph
 from gridshift.learn.regression import Regression
+from gridshift.learn.whitened_model import WhitenedModel
 from gridshift.learn.whitening import Transform
 
 
@@ -98,6 +100,8 @@ class RefoldableModel(FittedModel, Protocol):
 MODELS: dict[str, type[FittedModel]] = {
     FittedNetwork.kind: FittedNetwork,
     Regression.kind: Regression,
+    WhitenedModel.kind: WhitenedModel,
+    CompensatedModel.kind: CompensatedModel,
 }
 """Kind to class."""
 
