@@ -32,8 +32,8 @@ install:
 	$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]' >&2; \
 	touch $(STAMP)
 
-demo: $(STAMP) ## train on case118, screen its 166 single-line outages, write the report
-	@$(BIN)/gridshift screen $(DEMO_GRID) --out $(DEMO_OUT)
+demo: $(STAMP) ## screen the single-line outages of case118 exactly, surrogates beside, and write the report
+	@$(BIN)/gridshift screen $(DEMO_GRID) --beside icw:400,compensation:10 --out $(DEMO_OUT)
 
 test: $(STAMP) ## the test suite
 	@$(BIN)/python -m pytest -n $(WORKERS)

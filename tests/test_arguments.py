@@ -5,7 +5,7 @@ import pytest
 
 import gridshift as gs
 from gridshift.errors import OutageError, ScenarioError
-from gridshift.grid.contingency import select_outages
+from gridshift.grid.outage_list import select_outages
 
 NO_COUNTS = ["5", 1.5, 5.0, float("nan"), float("inf"), -1, 0, None, [5], True, np.float64(5)]
 NO_NUMBERS = ["0.2", float("nan"), float("inf"), -0.1, None, [0.2], True]

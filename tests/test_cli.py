@@ -78,6 +78,9 @@ def folder(tmp_path_factory) -> Path:
     """Where the examples find tables of solved cases, and leave their files for each other."""
     folder = tmp_path_factory.mktemp("examples")
     network = gs.read_grid("case14")
+    (folder / "study14.toml").write_text(
+        'grid = "case14"\nscenarios = 64\n[[loads.group]]\ndistribution = "normal"\nsd = 0.1\n'
+    )
     outaged = network.without(("line:2",))
     for name, topology, num_rows in (
         ("intact.parquet", network, 300),

@@ -68,6 +68,13 @@ def test_a_method_that_uses_no_surrogate_trains_none(method, tmp_path):
     assert [row.status for row in gs.screen(config).rows] == ["solved"]
 
 
+def test_screening_is_exact_unless_a_method_is_named():
+    found = done("screen", "case14", "--scenarios", "20")
+    assert found["method"] == "newton"
+    assert found["surrogate"] is None
+    assert {row["num_context"] for row in found["outages"]} == {0}
+
+
 def test_comparing_methods_that_use_no_surrogate_trains_none():
     for command in ("compare", "pareto"):
         rows = done(command, "case14", *OUTAGE, *FEW, "--methods", ",".join(FREE))["rows"]
@@ -99,7 +106,8 @@ def test_a_choice_among_methods_that_use_no_surrogate_needs_none():
     [
         ("adapt", *OUTAGE, *FEW),
         ("adapt", *OUTAGE, *FEW, "--method", "auto", "--target-mae", "1e-3"),
-        ("screen", *SMALL, "--scenarios", "20"),
+        ("screen", *SMALL, "--scenarios", "20", "--method", "icw"),
+        ("screen", *SMALL, "--scenarios", "20", "--beside", "icw"),
         ("screen", *SMALL, "--scenarios", "20", "--method", "auto", "--target-mae", "1e-3"),
         ("compare", *OUTAGE, *FEW, "--methods", "icw"),
         ("export", *OUTAGE, *SMALL, "--out", "a.onnx"),
@@ -115,10 +123,10 @@ def test_the_seed_and_the_spread_reach_the_surrogate_that_a_command_trains(args,
 
 
 def test_screen_and_its_command_ask_for_the_same_surrogate(asked):
-    config = gs.ScreenConfig(grid="case14", seed=1, num_scenarios=20)
+    config = gs.ScreenConfig(grid="case14", method="icw", seed=1, num_scenarios=20)
     with pytest.raises(TrainedError):
         gs.screen(config)
-    gridshift("screen", "case14", "--seed", "1", "--scenarios", "20")
+    gridshift("screen", "case14", "--method", "icw", "--seed", "1", "--scenarios", "20")
     assert asked[0] == asked[1]
 
 

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
         outage_text,
         parse_outage,
         rank_by_loading,
-        read_outages,
     )
     from gridshift.grid.layout import Layout
     from gridshift.grid.network import Network
+    from gridshift.grid.outage_list import read_outages
     from gridshift.grid.powerflow import BatchSolution, RowStatus, solve
     from gridshift.grid.readers import read_grid
     from gridshift.grid.scenarios import Injections, nominal_loads, sample_loads, stream
@@ -54,7 +54,7 @@ _HOMES = {
     "outage_text": "gridshift.grid.contingency",
     "parse_outage": "gridshift.grid.contingency",
     "rank_by_loading": "gridshift.grid.contingency",
-    "read_outages": "gridshift.grid.contingency",
+    "read_outages": "gridshift.grid.outage_list",
     "Network": "gridshift.grid.network",
     "BatchSolution": "gridshift.grid.powerflow",
     "RowStatus": "gridshift.grid.powerflow",

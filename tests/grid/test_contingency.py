@@ -18,10 +18,9 @@ from gridshift.grid.contingency import (
     outage_text,
     parse_outage,
     rank_by_loading,
-    read_outages,
-    select_outages,
 )
 from gridshift.grid.equations import branch_loading
+from gridshift.grid.outage_list import read_outages, select_outages
 from gridshift.grid.powerflow import RowStatus, nominal
 from gridshift.grid.readers import read_grid
 
@@ -101,7 +100,7 @@ def test_a_file_that_cannot_be_read_or_is_empty_is_refused(grids, tmp_path, cont
 
 
 def test_an_unknown_choice_names_the_choices(grids):
-    with pytest.raises(OutageError, match="lines, trafos, all, n-2"):
+    with pytest.raises(OutageError, match=r"lines, trafos, all, .*n-2"):
         select_outages(grids["case30"], "everything")
 
 

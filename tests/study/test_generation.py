@@ -6,7 +6,7 @@ import numpy as np
 import pandapower as pp
 import pytest
 
-from gridshift.grid.contingency import assess, bridges
+from gridshift.grid.contingency import assess, cut_off_buses
 from gridshift.grid.powerflow import nominal, solve
 from gridshift.grid.readers import read_grid
 from gridshift.grid.scenarios import Injections
@@ -96,8 +96,9 @@ def test_an_outage_that_strands_a_generator_strands_its_column():
     network = read_grid("case118")
     moved = with_columns(network, ["gen:4", "gen:11"])
     bus = network.gen_bus[network.gen_labels.index("gen:4")]
-    cut = [b for b, buses in bridges(network).items() if bus in buses and len(buses) < 5]
-    outage = (network.branch_labels[cut[0]],)
+    singles = [(label,) for label in network.elements]
+    cut = zip(singles, cut_off_buses(network, singles), strict=True)
+    outage = next(one for one, buses in cut if bus in buses and len(buses) < 5)
     found, before = assess(moved, outage), assess(network, outage)
     assert found.mw_generation_cut_off == pytest.approx(before.mw_generation_cut_off)
     assert found.mw_generation_cut_off >= 450

@@ -61,7 +61,7 @@ def newton30(contingencies, **options):
 
 def icw9(**options):
     given = {"num_scenarios": 30, "num_context": 40, "num_holdout": 6, "workers": 1} | options
-    return ScreenConfig(grid="case9", **given)
+    return ScreenConfig(grid="case9", **({"method": "icw", "refuse_splits": True} | given))
 
 
 def without_times(study):
@@ -136,20 +136,25 @@ def test_a_perfect_predictor_gives_the_statistics_of_exact_solutions(
 
 def test_the_rank_follows_the_severity_and_ties_the_voltage_shift(case30):
     study = screen(newton30("lines", num_scenarios=2), network=case30)
-    assert len(study.rows) == 40
+    assert len(study.rows) == 41
     order = [row.severity for row in study.rows]
     assert order == sorted(order, reverse=True)
     told = study.to_json()
-    assert told["num_outages"] == 40
-    assert [outage["rank"] for outage in told["outages"]] == list(range(1, 41))
+    assert told["num_outages"] == 41
+    assert [outage["rank"] for outage in told["outages"]] == list(range(1, 42))
     tied = [replace(study.rows[0], severity=0.0, shift=s) for s in (0.1, 0.3, 0.2)]
     assert [row.shift for row in rank(tied)] == [0.3, 0.2, 0.1]
     tied = [replace(study.rows[0], outage=name) for name in ("line:10", "line:9", "line:9,line:3")]
     assert [row.outage for row in rank(tied)] == ["line:9", "line:9,line:3", "line:10"]
 
 
-def test_lines_that_cut_demand_off_are_listed_apart_and_those_that_cut_none_are_ranked(case30):
-    study = screen(newton30("lines", num_scenarios=1), network=case30)
+def test_lines_that_cut_demand_off_are_rows_or_listed_apart_if_splits_are_refused(case30):
+    ranked = screen(newton30("lines", num_scenarios=1), network=case30)
+    assert ranked.rows[0].outage == "line:33"
+    assert ranked.rows[0].severity == pytest.approx(LOST_SUPPLY + 3.5)
+    assert ranked.rows[0].num_scenarios == 1  # of what is left
+    assert not ranked.splitting
+    study = screen(newton30("lines", num_scenarios=1, refuse_splits=True), network=case30)
     (split,) = study.splitting
     assert split["outage"] == "line:33"
     assert split["mw_cut_off"] == pytest.approx(3.5)
@@ -335,7 +340,7 @@ def test_lost_demand_ranks_first_whatever_is_generated_beside_it(tmp_path):
         row = by_name[name]
         assert row.severity == pytest.approx(LOST_SUPPLY + 50)
         assert (row.mw_cut_off, row.mw_generation_cut_off) == pytest.approx((50, gives))
-    studied = screen(newton30("lines"), network=network)
+    studied = screen(newton30("lines", refuse_splits=True), network=network)
     assert [split["mw_cut_off"] for split in studied.splitting] == pytest.approx([50, 50])
     assert "line:3" in {row.outage for row in studied.rows}
 

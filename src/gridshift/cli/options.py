@@ -66,11 +66,13 @@ def in_order(*decorators: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return decorate
 
 
-def method_option(*also: str, never: Mapping[str, str] | None = None, more: str = ""):
+def method_option(
+    *also: str, never: Mapping[str, str] | None = None, more: str = "", default: str = "icw"
+):
     """`--method`, with names beside those of `METHODS`, names that are refused, and more help."""
     return click.option(
         "--method", type=Roster("gridshift.adapt.methods", "METHODS", *also, never=never),
-        default="icw", show_default=True, help=f"How to adapt (`gridshift methods`){more}.",
+        default=default, show_default=True, help=f"How to adapt (`gridshift methods`){more}.",
     )  # fmt: skip
 
 

@@ -16,77 +16,17 @@ from gridshift.cli.options import (
     certify_options,
     context_option,
     drawn_options,
-    grid_argument,
     method_option,
     start_options,
     target_option,
 )
-from gridshift.cli.output import drawn_spread, emit, progress, table, text
+from gridshift.cli.output import emit, progress
+from gridshift.cli.screening_columns import COLUMNS
+from gridshift.cli.screening_table import print_study
 
 if TYPE_CHECKING:
     from gridshift.grid.network import Network
     from gridshift.study.screening import ScreenConfig, Screening
-
-COLUMNS = {
-    "rank": "1 for the worst",
-    "outage": "elements out of service",
-    "status": "`solved`, `islanded`, another reason why there is no nominal solution, or `failed`",
-    "reason": "in words, if it isn't solved",
-    "severity": "expected sum of limit violations, each as a share of its limit (loading beyond 1; "
-    "distance outside the voltage band over its half width), plus 100 for a scenario without a "
-    "solution. From 1e6 on: loss of supply, 1e6 plus the MW at risk (demand cut off, or all demand "
-    "times `unsolved` where there is no nominal solution)",
-    "unsolved": "share of scenarios without a solution: of all for newton and with --certify, else "
-    "of context and hold-out",
-    "cut_off": "buses cut off; if no demand goes with them, the rest is solved exactly, whatever "
-    "the method",
-    "mw_cut_off": "nominal demand there, MW: all that draws active power, whatever is generated "
-    "beside it",
-    "mw_generation_cut_off": "scheduled generation there, MW",
-    "num_scenarios": "scenarios behind the limit statistics",
-    "num_context": "solved cases that the method was given",
-    "num_solves": "solves that this outage took, failed ones included",
-    "excess": "expected sum of limit violations over the scenarios with a solution",
-    "voltage_excess": "the part of voltages",
-    "overload_excess": "the part of overloads",
-    "any_voltage": "share of scenarios with a voltage outside limits",
-    "any_overload": "share of scenarios with an overload; null without ratings",
-    "shift": "complex voltage shift, p.u.: mean over buses of the distance of the mean complex "
-    "voltage from the intact grid's nominal one, mostly of angle; orders equal severities",
-    "worst_bus": "bus with the largest expected violation, empty if there is none",
-    "worst_bus_probability": "share of scenarios in which it is outside limits",
-    "worst_branch": "branch with the largest expected overload, empty if there is none",
-    "worst_branch_probability": "share of scenarios in which it is overloaded",
-    "worst_voltage": "of each scenario's worst voltage, as distance from the middle of its band in "
-    "half widths (1 at a limit): `mean`, `p95`, `p99`, `max`, `tail` (mean of the worst 5 %)",
-    "worst_loading": "the same of each scenario's highest loading",
-    "scenario_excess": "the same of each scenario's sum of limit violations",
-    "mae": "errors on the hold-out, as in adapt",
-    "mismatch": "power balance of the hold-out's predictions, as in adapt",
-    "holdout_excess": "`excess` of the hold-out's exact solutions",
-    "holdout_excess_predicted": "the same from the predictions of these rows",
-    "certified": "with --certify or --correct-share: scenarios `predicted`, `repaired`, `solved`, "
-    "`marked`; `worst_mismatch` of those counted, p.u.",
-    "cost": "s: `data_s` (context), `holdout_s`, `fit_s`, `predict_s`, `certify_s`, `risk_s`, "
-    "`wall_s`",
-    "bus_under": "parquet only, as those that follow: by bus, share of scenarios below the limit",
-    "bus_over": "by bus, share of scenarios above the limit",
-    "bus_violation": "by bus, expected distance outside the limits, p.u.",
-    "bus_worst": "by bus, share of scenarios in which no voltage is worse",
-    "bus_voltage_min": "by bus, least voltage over scenarios, p.u.",
-    "bus_voltage_p5": "by bus, its 5 % quantile to 0.004 p.u.",
-    "bus_voltage_mean": "by bus, its mean",
-    "bus_voltage_p95": "by bus, its 95 % quantile",
-    "bus_voltage_max": "by bus, its largest",
-    "branch_overload_probability": "by branch, share of scenarios with a loading above 1",
-    "branch_overload": "by branch, expected loading beyond 1",
-    "branch_loading": "by branch, mean loading",
-    "branch_loading_p95": "by branch, 95 % quantile of the loading, to 0.016 below 2",
-    "branch_loading_p99": "by branch, its 99 % quantile",
-    "branch_loading_max": "by branch, its largest",
-    "branch_worst": "by branch, share of scenarios in which no loading is higher",
-}
-"""Of each outage: columns of screening.parquet, keys in JSON."""
 
 
 @command(
@@ -94,16 +34,24 @@ COLUMNS = {
     keys=GRID_KEY
     | {
         "num_outages": "outages in the ranking",
-        "method": "how the surrogate was adapted to each",
+        "method": "`newton`, or how the surrogate was adapted to each",
         "base": "what it is made of; null for methods with a model of their own, or none",
         "surrogate": "where it came from: `trained` now, `reused` from the cache, `given` by "
         "--surrogate; null for methods that start from none",
         "outages": "list, the worst first, with the keys of the next table up to `cost`",
-        "splitting": "with lines, trafos, all, n-2: outages that cut demand off, not ranked: "
-        "`outage`, `cut_off`, `mw_cut_off` (demand), `mw_generation_cut_off`; from a file they are "
-        "in `outages`",
-        "intact": "of the intact grid, solved exactly: `severity`, `unsolved`, `any_voltage`, "
-        "`any_overload`, `num_scenarios`",
+        "splitting": "with --refuse-splits: outages that cut demand off, not ranked: `outage`, "
+        "`cut_off`, `mw_cut_off` (demand), `mw_generation_cut_off`",
+        "intact": "of the intact grid, solved exactly in the same scenarios: `severity`, "
+        "`violation_probability` and other columns of an outage",
+        "beside": "of each method of --beside, on outages of branches that leave the grid in one "
+        "piece: `method`, `num_context`, `mae` (as in adapt, mean over outages), "
+        "`rank_correlation` (Spearman, of severities), `missed_violations` (share of the "
+        "scenarios with a violation in which it predicts none), `num_violated`, "
+        "`num_missed`, `num_false`, `num_outages`, `num_failed`, "
+        "`problem` (of the first that failed), `outages`, `cost` (s: `train_s`, `data_s`, "
+        "`fit_s`, `predict_s`, `wall_s`; `num_solves`)",
+        "system": "sums over the outages with failure rates: `failures_per_year`, "
+        "`violations_per_year`, `energy_not_served_mwh`; `num_with_rates`",
         "notes": "what the study cannot say, and warnings met on the way",
         "cost": "of the whole study: seconds `train_s` (of the surrogate, be it now or long ago), "
         "`sweep_s`, `wall_s`, and summed over outages `data_s`, `holdout_s`, `fit_s`, `predict_s`, "
@@ -118,25 +66,64 @@ COLUMNS = {
     },
     columns=COLUMNS,
     examples=[
-        "gridshift screen case14 --surrogate base14 --context 50 --scenarios 200 --holdout 20 "
+        "gridshift screen case14 --method icw --surrogate base14 --context 50 --scenarios 200 "
+        "--holdout 20 "
         "--out screened14",
-        "gridshift screen case14 --contingencies all --method newton --scenarios 50 "
+        "gridshift screen case14 --contingencies all --scenarios 50 "
         "--spread 0.3 --seed 1 --v-min 0.94 --v-max 1.06 --rating 100 --workers 1 --top 5 "
         "--out screened14-newton",
-        "gridshift screen case14 --method newton --scenarios 50 --out screened14-newton --json",
+        "gridshift screen case14 --scenarios 50 --beside ridge:40,tangent2 --emergency-rating 1.2 "
+        "--rating 100 --out screened14-newton --json",
+        "gridshift screen case14 --precision 0.05 --ignore-below 0.1 --refuse-splits "
+        "--out precise14",
+        "gridshift screen --study study14.toml --contingencies generators --redistribute slack "
+        "--out studied14",
+        "gridshift screen case14 --contingencies n-2 --most-pairs 100 --scenarios 50 --out pairs14",
         "gridshift screen case14 --method auto --target-mae 1e-3 --certify 1e-6 "
         "--correct-share 0.01 --scenarios 200 --context 50 --surrogate base14 --out certified14",
     ],
 )
-@grid_argument
+@click.argument("grid", metavar="[GRID]", required=False)
+@click.option(
+    "--study", type=click.Path(path_type=Path), metavar="FILE",
+    help="Study file (TOML) that says what is drawn and studied; options take precedence.",
+)  # fmt: skip
 @click.option(
     "--contingencies", default="lines", show_default=True, metavar="WHICH",
-    help="lines, trafos, all, n-2 (pairs of lines), or a file with one outage a line.",
+    help="lines, trafos, all (branches), generators, buses, loads, shunts, n-2 (pairs of lines), "
+    "or a file with one outage a line: elements; name; failures a year; hours of repair.",
+)  # fmt: skip
+@click.option(
+    "--refuse-splits", is_flag=True,
+    help="List outages that cut demand off apart, and don't study what they leave.",
+)  # fmt: skip
+@click.option(
+    "--redistribute", type=click.Choice(["generators", "slack"]), default="generators",
+    show_default=True, help="Who takes over what a generator gave that is out.",
+)  # fmt: skip
+@click.option(
+    "--most-pairs", default=1000, show_default=True,
+    help="With n-2: pairs to study of more than 10,000, the worst by an estimate.",
 )  # fmt: skip
 @click.option("--scenarios", default=1000, show_default=True, help="Load scenarios per outage.")
+@click.option(
+    "--precision", type=float, metavar="P",
+    help="Solve as many scenarios as it takes to know each probability of a violation to plus or "
+    "minus this (95 %), and each severity to this share; without --scenarios as many as may be.",
+)  # fmt: skip
+@click.option(
+    "--ignore-below", type=float, metavar="P",
+    help="With --precision: be done with an outage once its probability is surely below this.  "
+    "[default: the precision]",
+)  # fmt: skip
 @method_option(
-    "newton", AUTO,
+    "newton", AUTO, default="newton",
     more="; newton solves all exactly, auto measures on the first outage and takes the cheapest",
+)  # fmt: skip
+@click.option(
+    "--beside", default="", metavar="A,B",
+    help="Methods to measure beside newton on the same outages and scenarios, each perhaps with "
+    "the size of its context: icw:400,ridge.",
 )  # fmt: skip
 @context_option("each topology")
 @click.option(
@@ -146,6 +133,10 @@ COLUMNS = {
 @click.option("--v-min", type=float, help="Lower voltage limit of every bus, p.u.")
 @click.option("--v-max", type=float, help="Upper voltage limit of every bus, p.u.")
 @click.option("--rating", type=float, help="Rating where the grid gives none, MVA at 1 p.u.")
+@click.option(
+    "--emergency-rating", type=float, metavar="FACTOR",
+    help="Count loadings beyond this multiple of the ratings apart.",
+)  # fmt: skip
 @click.option(
     "--workers", type=click.IntRange(1, 1024), help="Outages studied at once.  [default: all cores]"
 )
@@ -164,35 +155,29 @@ COLUMNS = {
     help="Folder for rows, summary and report.  [default: results/GRID]",
 )  # fmt: skip
 def screen(
-    grid: str, contingencies: str, scenarios: int, method: str, context: int, holdout: int,
-    spread: float, seed: int, v_min: float | None, v_max: float | None, rating: float | None,
-    workers: int | None, top: int, base_name: str | None, surrogate: Path | None,
-    certify: float | None, correct_share: float, target_mae: float | None, out: Path | None,
-    as_json: bool,
+    grid: str | None, study: Path | None, top: int, base_name: str | None,
+    surrogate: Path | None, target_mae: float | None, out: Path | None, as_json: bool,
+    **options: Any,
 ) -> None:  # fmt: skip
-    """Rank the outages of a grid by what they do under load uncertainty.
+    """Rank the outages of a grid by what they do under uncertainty.
 
-    A surrogate of the intact grid (trained at first use and kept) is adapted to each outage with
-    a few exact solutions and predicts the scenarios. Finished outages are kept in the output
-    folder, so that the same command goes on where it was stopped. With --certify every scenario
-    counted is within the tolerance; those without a solution count as unsolved.
+    Every scenario of every outage is solved, unless --method names a surrogate: one of the intact
+    grid (trained at first use and kept) is then adapted to each outage with a few exact solutions
+    and predicts the scenarios. Finished outages are kept in the output folder, so that the same
+    command goes on where it was stopped. With --certify every scenario counted is within the
+    tolerance; those without a solution count as unsolved.
     """
     from gridshift.grid.readers import read_grid
-    from gridshift.study.screening import ScreenConfig
-    from gridshift.study.sweep import require_possible
+    from gridshift.study.set_up import require_possible
 
-    config = ScreenConfig(
-        grid=grid, contingencies=contingencies, method=method, num_scenarios=scenarios,
-        num_context=context, num_holdout=holdout, spread=spread, seed=seed, v_min=v_min,
-        v_max=v_max, rating_mva=rating, workers=workers, certify=certify, quantile=correct_share,
-    )  # fmt: skip
-    check_target(method, target_mae, certify)
-    network = usable(read_grid(grid), "").network
+    config = _config(grid, study, options)
+    check_target(config.method, target_mae, config.certify)
+    network = usable(read_grid(config.grid), "").network
     folder = Path("results") / network.name if out is None else out
     require_writable(folder)
     require_possible(network, config)
     more: dict[str, Any] = {}
-    if method == AUTO:
+    if config.method == AUTO:
         more["choice"] = _choice(config, network, surrogate, base_name, target_mae)
         config = replace(config, method=more["choice"]["method"])
     result, came_from, more["base"] = _screened(config, network, surrogate, base_name, folder)
@@ -201,9 +186,49 @@ def screen(
     def render(console) -> None:
         if "choice" in more:
             print_choice(console, more["choice"])
-        _print(console, result, top, came_from)
+        print_study(console, result, top, came_from)
 
     emit(result.to_json() | more, render, as_json=as_json)
+
+
+FIELDS = {
+    "scenarios": "num_scenarios", "context": "num_context", "holdout": "num_holdout",
+    "rating": "rating_mva", "correct_share": "quantile",
+}  # fmt: skip
+"""Options whose field in `ScreenConfig` has another name."""
+
+
+def _config(grid: str | None, study: Path | None, options: dict[str, Any]) -> "ScreenConfig":
+    """What is asked for: by the study file, if there is one, and by the options that are given."""
+    from gridshift.study.risk import rows_for
+    from gridshift.study.screening import ScreenConfig
+
+    context = click.get_current_context()
+    options["beside"] = tuple(filter(None, map(str.strip, options["beside"].split(","))))
+    given = {
+        name for name in options
+        if context.get_parameter_source(name) != click.core.ParameterSource.DEFAULT
+    }  # fmt: skip
+    chosen = {
+        FIELDS.get(name, name): value
+        for name, value in options.items() if study is None or name in given
+    }  # fmt: skip
+    if grid is not None:
+        chosen["grid"] = grid
+    if study is not None:
+        config = ScreenConfig.of_study(study, **chosen)
+    elif grid is None:
+        raise click.UsageError("Missing argument 'GRID', or --study with a file that names one.")
+    else:
+        config = ScreenConfig(**chosen)
+    if config.precision is not None and study is None and "scenarios" not in given:
+        config = replace(config, num_scenarios=ROOM * rows_for(config.precision))
+    return config
+
+
+ROOM = 4
+"""Scenarios at most with --precision, as a multiple of what the least certain probability takes:
+severities may take more."""
 
 
 def _choice(
@@ -215,10 +240,12 @@ def _choice(
 ) -> dict[str, Any]:
     """The method for the study: the cheapest on the first outage that can be studied."""
     from gridshift.errors import OutageError
-    from gridshift.grid.contingency import assess, select_outages
+    from gridshift.grid.contingency import assess
+    from gridshift.grid.outage_list import select_outages
     from gridshift.trial.cases import Cases
 
     outages = select_outages(network, config.contingencies)
+    outages = [outage for outage in outages if {*outage} <= {*network.elements}]
     found = next((f for f in (assess(network, o) for o in outages) if f.usable), None)
     if found is None:
         raise OutageError(f"none of {len(outages)} outages of {network.name} can be studied")
@@ -240,22 +267,25 @@ def _screened(
 
     What the user got wrong is told before anything is trained.
     """
-    from gridshift.grid.contingency import select_outages
-    from gridshift.study.risk import with_limits
+    from gridshift.study.beside import besides
+    from gridshift.study.chosen_outages import chosen_outages
+    from gridshift.study.set_up import set_up
     from gridshift.study.sweep import screen as study
-    from gridshift.trial.exact import EXACT
 
-    with_limits(network, v_min=config.v_min, v_max=config.v_max, rating_mva=config.rating_mva)
-    num_outages = len(select_outages(network, config.contingencies))
+    setting = set_up(config, network)
+    num_outages = len(chosen_outages(setting).contingencies)
     base = came_from = name = None
-    if config.method != EXACT:
-        from gridshift.adapt.methods import METHODS
-
+    if setting.method is not None:
         base, came_from = found_base(
-            METHODS[config.method], network, surrogate, num_context=config.num_context,
+            setting.method, setting.network, surrogate, num_context=config.num_context,
             spread=config.spread, seed=config.seed, base_name=base_name,
         )  # fmt: skip
-        name = name_of(base, METHODS[config.method])
+        name = name_of(base, setting.method)
+    for one in besides(setting):  # trained where it can be seen, and then found in the cache
+        found_base(
+            one.method, setting.network, None, num_context=one.num_context, spread=config.spread,
+            seed=config.seed,
+        )  # fmt: skip
     with progress("screening", num_outages, unit="outages") as done:
         done(0)
         result = study(
@@ -263,93 +293,3 @@ def _screened(
             progress=lambda num, total, _: done(num, total),
         )  # fmt: skip
     return result, came_from, name
-
-
-def _print(console, result: "Screening", top: int, came_from: str | None) -> None:
-    rated = any(row.any_overload == row.any_overload for row in result.rows)
-    rows = []
-    for rank, row in enumerate(result.rows[:top], 1):
-        solved = row.status == "solved"
-        place = (row.worst_branch or row.worst_bus) if solved else row.status.replace("_", " ")
-        if row.islanded and not row.lost_supply:
-            place = " ".join(filter(None, (row.worst_branch or row.worst_bus, "(split)")))
-        shares = [row.unsolved, row.any_voltage, *([row.any_overload] if rated else [])]
-        ranked_by = f"{row.mw_at_risk:,.1f} MW" if row.lost_supply else row.severity
-        cells = (rank, row.outage, ranked_by, *map(_percent, shares), place or None)
-        rows.append((*cells, row.mae["overall"]))
-    columns = (
-        ">#", "outage", ">severity", ">unsolved\n(%)", ">voltage\n(%)",
-        *([">overload\n(%)"] if rated else []), "worst at", ">error\n(p.u.)",
-    )  # fmt: skip
-    config, cost, intact = result.config, result.cost, result.intact
-    title = (
-        f"{result.network.name}: {len(result.rows):,} outages, {config.num_scenarios:,} scenarios "
-        f"each, {config.method}"
-    )
-    console.print(table(title, columns, rows, note=_below(result, top)))
-    console.print(
-        "shares of scenarios without a solution, with a voltage outside limits"
-        + (", with an overload" if rated else "")
-        + f"; error: mean over all outputs of the hold-out; {drawn_spread(config.spread)}",
-        style="dim",
-    )
-    if any(row.lost_supply for row in result.rows[:top]):
-        console.print(
-            "MW instead of a severity: loss of supply, ranked first by the demand at risk "
-            "(severity 1e6 + MW in the files)",
-            style="dim",
-        )
-    islands = [row for row in result.rows[:top] if row.islanded and not row.lost_supply]
-    if islands:
-        mw = max(row.mw_generation_cut_off for row in islands)
-        console.print(
-            f"split: buses are cut off, without demand and with up to {mw:,.1f} MW of generation; "
-            "the rest of the grid is solved exactly, and the slack makes up for what is missing",
-            style="dim",
-        )
-    console.print(
-        f"\nintact grid: severity {text(intact['severity'])}, unsolved "
-        f"{_percent(intact['unsolved'])} %, voltage {_percent(intact['any_voltage'])} %"
-        + (f", overload {_percent(intact['any_overload'])} %" if rated else "")
-    )
-    if cost.get("num_predicted") and config.corrects and config.method != "newton":
-        told = ", ".join(
-            f"{cost['num_' + name]:,.0f} {name.replace('_', ' ')}"
-            for name in ("kept_as_predicted", "repaired", "solved", "marked")
-        )
-        console.print(f"scenarios: {told}")
-    for note in result.notes:
-        console.print(f"note: {note}", style="dim")
-    seconds = f"{text(float(cost['train_s']))} s"
-    trained = {
-        "trained": f"training {seconds} (once for this grid), ",
-        "reused": f"surrogate reused (its training took {seconds}), ",
-        "given": f"surrogate given (its training took {seconds}), ",
-    }.get(came_from or "", "")
-    found = f", {cost['resumed']:,.0f} outages found finished" * bool(cost["resumed"])
-    console.print(
-        f"{trained}sweep {text(float(cost['sweep_s']))} s on {config.num_workers} workers{found}"
-    )
-    console.print(f"report: {result.report}", soft_wrap=True)
-
-
-def _percent(share: float) -> str:
-    return "-" if share != share else f"{share * 100:.1f}"
-
-
-def _below(result: "Screening", top: int) -> str:
-    from gridshift.grid.contingency import candidate_elements
-
-    more = len(result.rows) - top
-    parts = [f"{more:,} more in the report"] if more > 0 else []
-    if result.splitting:
-        named = [f"{one['outage']} {one['mw_cut_off']:,.1f} MW" for one in result.splitting[:3]]
-        left = len(result.splitting) - len(named)
-        parts.append(
-            f"not ranked, as they cut demand off: {', '.join(named)}"
-            + (f" and {left:,} more" if left else "")
-            + "; all are in the report, and a file of contingencies that names them ranks them"
-        )
-    if result.config.contingencies == "lines" and candidate_elements(result.network, "trafos"):
-        parts.append("transformers: --contingencies trafos, or all")
-    return "; ".join(parts)

@@ -1,35 +1,35 @@
 """Outages: parse, enumerate, tell which split the grid, rank by loading."""
 
-import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
 from gridshift.arguments import expect, shown, whole_number
 from gridshift.arrays import Complex, Int
-from gridshift.errors import OutageError, StorageError
+from gridshift.errors import OutageError
+from gridshift.grid.after_outage import after_outage, knows, other_elements
 from gridshift.grid.equations import branch_loading
 from gridshift.grid.kernels.graph import unreachable
 from gridshift.grid.network import BusKind, Network, outage_labels
 from gridshift.grid.powerflow import RowStatus, nominal, solve
 from gridshift.grid.scenarios import sample_loads, stream
-from gridshift.text_file import read_text
 
 Outage = tuple[str, ...]
 """Labels of the elements that are out, by kind and then by number; `()` is the intact grid."""
 
-OutageKind = Literal["lines", "trafos", "all"]
+OutageKind = Literal["lines", "trafos", "all", "generators", "buses", "loads", "shunts"]
 KINDS: dict[str, tuple[str, ...]] = {
     "lines": ("line", "branch"),
     "trafos": ("trafo", "trafo3w"),
     "all": (),
 }
-"""Element kinds that each choice takes in, none meaning all; MATPOWER files know branches only."""
+"""Kinds of branches that each choice takes in, none meaning all; MATPOWER files know branches
+only."""
+OTHER_KINDS = ("generators", "buses", "loads", "shunts")
 
 
 def label_order(label: str) -> tuple[str, int, str]:
@@ -52,10 +52,17 @@ def outage_text(outage: Sequence[str]) -> str:
     return ",".join(make_outage(outage))
 
 
-def parse_outage(network: Network, text: str | Sequence[str]) -> Outage:
+def parse_outage(
+    network: Network, text: str | Sequence[str], *, branches_alone: bool = True
+) -> Outage:
     """The outage that a text like `line:9,line:28` names; spaces and a repeated name don't matter.
 
     A sequence of labels, `["line:9", "line:28"]`, is checked in the same way.
+
+    Args:
+        network: the grid.
+        text: what is out.
+        branches_alone: False takes `gen:2`, `bus:7`, `load:3` and `shunt:4` as well.
 
     Raises:
         OutageError: no element, one that the grid doesn't have, or one already out of service;
@@ -65,18 +72,20 @@ def parse_outage(network: Network, text: str | Sequence[str]) -> Outage:
         labels = [part for part in re.split(r"[,\s]+", text.strip()) if part]
     else:
         labels = outage_labels(text)
-    problems = _problems(network, labels)
+    problems = _problems(network, labels, branches_alone)
     if problems:
         raise OutageError("; ".join(problems))
     return make_outage(labels)
 
 
-def _problems(network: Network, labels: list[str]) -> list[str]:
+def _problems(network: Network, labels: list[str], branches_alone: bool) -> list[str]:
     if not labels:
         example = next(iter(network.elements), "line:0")
         return [f"an outage names at least one element, for instance {example}"]
     problems = []
     unknown = [label for label in labels if label not in network.elements]
+    if not branches_alone:
+        unknown = [label for label in unknown if not knows(network, label)]
     if unknown:
         problems.append(
             f"no element {', '.join(unknown)} in {network.name}; "
@@ -93,40 +102,13 @@ def _in_service(network: Network, label: str) -> bool:
     return bool(network.branch_in_service[list(network.elements[label])].any())
 
 
-def read_outages(network: Network, path: str | Path) -> list[Outage]:
-    """Outages of a text file, one a line as in `parse_outage`; `#` starts a comment.
-
-    Raises:
-        OutageError: the file cannot be read or names none, or lines that are not outages of
-            this grid, every one of them with its line number.
-    """
-    if not isinstance(path, str | os.PathLike):
-        raise OutageError(f"{shown(path)} is no path of a file of outages")
-    try:
-        lines = read_text(path).splitlines()
-    except StorageError as error:
-        raise OutageError(f"list of outages {path}: {error}") from None
-    outages: dict[Outage, None] = {}
-    problems = []
-    for number, line in enumerate(lines, 1):
-        text = line.partition("#")[0].strip()
-        if not text:
-            continue
-        try:
-            outages[parse_outage(network, text)] = None
-        except OutageError as error:
-            problems.append(f"line {number}: {error}")
-    if problems:
-        raise OutageError(f"{path}: " + "; ".join(problems))
-    if not outages:
-        raise OutageError(f"{path} names no outage; write one a line, for instance line:9,line:28")
-    return list(outages)
-
-
 def candidate_elements(network: Network, kind: OutageKind = "lines") -> list[str]:
     """Elements of a kind that are in service, in the source's order."""
+    if kind in OTHER_KINDS:
+        return other_elements(network, kind)
     if not isinstance(kind, str) or kind not in KINDS:
-        raise OutageError(f"no kind of elements {shown(kind)}; choose from {', '.join(KINDS)}")
+        known = ", ".join((*KINDS, *OTHER_KINDS))
+        raise OutageError(f"no kind of elements {shown(kind)}; choose from {known}")
     wanted = KINDS[kind]
     return [
         label
@@ -148,31 +130,14 @@ def enumerate_outages(network: Network, kind: OutageKind = "lines", size: int = 
     return [make_outage(labels) for labels in combinations(candidates, size)]
 
 
-def select_outages(network: Network, choice: str) -> list[Outage]:
-    """Outages that a user asks for: `lines`, `trafos`, `all`, `n-2` (pairs of lines), or a file.
-
-    Raises:
-        OutageError: neither one of those words nor a readable file of outages of this grid.
-    """
-    if not isinstance(choice, str):
-        raise OutageError(f"no contingencies {shown(choice)}; choose from {', '.join(KINDS)}, n-2")
-    if choice in KINDS:
-        return enumerate_outages(network, choice)  # type: ignore[arg-type]
-    if choice == "n-2":
-        return enumerate_outages(network, "lines", 2)
-    if not os.path.exists(choice):
-        raise OutageError(
-            f"no contingencies '{choice}'; choose from {', '.join(KINDS)}, n-2, "
-            "or give a file with one outage a line"
-        )
-    return read_outages(network, choice)
-
-
 def cut_off_buses(network: Network, outages: Sequence[Outage]) -> list[Int]:
     """Buses that each outage leaves without a path to any slack bus, ascending."""
     is_slack = network.bus_kind == BusKind.SLACK
     answers = []
     for outage in outages:
+        if any(label not in network.elements for label in outage):
+            answers.append(after_outage(network, outage).cut_off)
+            continue
         on = network.branch_in_service.copy()
         on[[branch for label in outage for branch in network.elements[label]]] = False
         answers.append(unreachable(network.branch_from, network.branch_to, on, is_slack))

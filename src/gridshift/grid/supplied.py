@@ -35,13 +35,20 @@ def _spread(values: Real, rows: Int, size: int) -> Real:
     return found
 
 
-def supplied_part(network: Network) -> SuppliedPart:
-    """The part of the grid that has a path to a slack bus: the grid that a solver goes on with."""
+def supplied_part(network: Network, *, lost_loads: Int | None = None) -> SuppliedPart:
+    """The part of the grid that has a path to a slack bus: the grid that a solver goes on with.
+
+    Args:
+        network: the grid.
+        lost_loads: loads that are out of service.
+    """
     dead = network.cut_off_buses()
     buses = np.setdiff1d(np.arange(network.num_buses), dead)
     number = np.full(network.num_buses, -1)
     number[buses] = np.arange(len(buses))
-    loads = np.flatnonzero(number[network.load_bus] >= 0)
+    supplied = number[network.load_bus] >= 0
+    supplied[[] if lost_loads is None else lost_loads] = False
+    loads = np.flatnonzero(supplied)
     gens = np.flatnonzero(number[network.gen_bus] >= 0)
     ends = number[network.branch_from], number[network.branch_to]
     branches = np.flatnonzero((ends[0] >= 0) & (ends[1] >= 0))

@@ -27,7 +27,7 @@ def ledger(rows: Sequence[OutageRow], config: ScreenConfig, exact_us: float) -> 
     columns = {name: sum(row.cost[name] for row in rows) for name in names}
     columns["outages_s"] = columns.pop("wall_s", 0.0)
     # Where buses are cut off, the rest is solved and not predicted, whatever the method.
-    by_method = [row for row in rows if config.method == EXACT or not row.islanded]
+    by_method = [row for row in rows if config.method == EXACT or not row.exact]
     predicted = sum(row.num_scenarios for row in by_method)
     predict_s = sum(
         row.cost.get(name, 0.0) for row in by_method for name in ("predict_s", "certify_s")

@@ -13,6 +13,9 @@ LOST_SUPPLY = 1e6
 """Severity of an outage after which load is left without supply, before the MW are added."""
 UNSOLVED_SCENARIO = 100.0
 """Severity of a scenario without a solution, in units of limits exceeded by their own size."""
+CONFIDENCE = 0.95
+Z = 1.959963984540054
+"""Its quantile of the normal distribution."""
 VOLTAGE_SHARES, LOADING_SHARES = (0.05, 0.95), (0.95, 0.99)
 """Quantiles of a bus's voltages and of a branch's loadings."""
 
@@ -124,6 +127,12 @@ class Risk:
     """Of each scenario's highest loading."""
     scenario_excess: Distribution
     """Of each scenario's sum of limit violations, whose mean is `excess`."""
+    any_violation: float
+    """Share of scenarios in which any limit is exceeded."""
+    any_emergency: float
+    """Share of scenarios in which a loading exceeds the emergency rating; NaN without one."""
+    excess_variance: float
+    """Of the sum of limit violations over scenarios."""
 
     @property
     def excess(self) -> float:
@@ -136,10 +145,17 @@ class Risk:
         return np.fmax(0, self.under_probability) + np.fmax(0, self.over_probability)
 
 
-def risk_from(network: Network, statistics: Statistics) -> Risk:
+def risk_from(
+    network: Network, statistics: Statistics, *, emergency_rating: float | None = None
+) -> Risk:
     """What statistics say about the limits that they were counted against, which are `network`'s.
 
     NaN throughout if there are no scenarios.
+
+    Args:
+        network: with those limits.
+        statistics: of its scenarios.
+        emergency_rating: as a multiple of the ratings.
     """
     counts, rows = statistics.counts, statistics.num_rows or np.nan
     low, high = ~np.isnan(network.bus_v_min), ~np.isnan(network.bus_v_max)
@@ -149,6 +165,7 @@ def risk_from(network: Network, statistics: Statistics) -> Risk:
     voltage = statistics.voltages(VOLTAGE_SHARES)
     loadings = statistics.loadings(LOADING_SHARES)
     scenarios = statistics.scenarios()
+    violations = scenarios[2] + scenarios[5]
     excess = np.zeros(network.num_buses)
     np.divide(outside, half_width(network), out=excess, where=low | high)
 
@@ -178,7 +195,11 @@ def risk_from(network: Network, statistics: Statistics) -> Risk:
         worst_branch_share=by_branch(_shares(scenarios[4], len(rated), rows)),
         worst_voltage=Distribution.of(scenarios[0, scenarios[1] >= 0]),
         worst_loading=Distribution.of(scenarios[3, scenarios[4] >= 0]),
-        scenario_excess=Distribution.of(scenarios[2] + scenarios[5]),
+        scenario_excess=Distribution.of(violations),
+        any_violation=float((violations > 0).sum() / rows),
+        any_emergency=float((scenarios[3] > emergency_rating).sum() / rows)
+        if len(rated) and emergency_rating is not None else float("nan"),
+        excess_variance=float(np.sort(violations).var()) if len(violations) else float("nan"),
     )  # fmt: skip
 
 
@@ -221,3 +242,37 @@ def lost_supply_severity(mw_at_risk: float) -> float:
     scenarios without a solution.
     """
     return LOST_SUPPLY + float(mw_at_risk)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """A probability from a number of scenarios, after Wilson (1927)."""
+
+    share: float
+    low: float
+    high: float
+    """Bounds of the interval of `CONFIDENCE`."""
+
+    @property
+    def half_width(self) -> float:
+        return (self.high - self.low) / 2
+
+    @property
+    def standard_error(self) -> float:
+        """Half the width of the interval over its normal quantile: not 0 where none was seen."""
+        return self.half_width / Z
+
+
+def wilson(share: float, num_rows: int) -> Estimate:
+    """The probability that a share of so many independent scenarios tells; NaN for none."""
+    if not num_rows:
+        return Estimate(share=float("nan"), low=float("nan"), high=float("nan"))
+    n, z2 = num_rows, Z**2
+    middle = (share + z2 / (2 * n)) / (1 + z2 / n)
+    half = Z / (1 + z2 / n) * float(np.sqrt(share * (1 - share) / n + z2 / (4 * n * n)))
+    return Estimate(share=share, low=max(0.0, middle - half), high=min(1.0, middle + half))
+
+
+def rows_for(precision: float) -> int:
+    """Scenarios after which a Wilson interval is at most so wide to either side, come what may."""
+    return max(1, int(np.ceil((Z / (2 * precision)) ** 2 - Z**2)))

@@ -50,6 +50,19 @@ class OutageRow:
     num_solves: int = 0
     """Solves paid for context and hold-out, failed ones included; all scenarios for 'newton'."""
 
+    exact: bool = False
+    """Whether all of its scenarios were solved, whatever the method of the study."""
+    stopped: str = ""
+    """Why there are no more scenarios, if their number was left open: 'precision', 'harmless' or
+    'all'."""
+
+    violation_probability: float = float("nan")
+    """Probability that a limit is exceeded or that there is no solution: the share of scenarios."""
+    standard_error: float = float("nan")
+    """Of that, after Wilson; with a surrogate the share of the hold-out that it gets wrong comes on
+    top."""
+    severity_standard_error: float = float("nan")
+
     excess: float = float("nan")
     """Expected sum of limit violations, `Risk.excess`."""
     voltage_excess: float = float("nan")
@@ -65,6 +78,28 @@ class OutageRow:
     worst_branch: str = ""
     """Branch with the largest expected overload; empty if there is none."""
     worst_branch_probability: float = float("nan")
+    worst_bus_share: float = float("nan")
+    """Share of scenarios in which no bus has a worse voltage than `worst_bus`."""
+    worst_branch_share: float = float("nan")
+    """Share of scenarios in which no branch has a higher loading than `worst_branch`."""
+    under_bus: str = ""
+    """Bus that is most often below its lower limit, and how often; empty if none ever is."""
+    under_probability: float = float("nan")
+    over_bus: str = ""
+    over_probability: float = float("nan")
+    any_emergency: float = float("nan")
+    """Share of scenarios in which a loading exceeds the emergency rating."""
+
+    added_severity: float = float("nan")
+    """Severity less that of the intact grid in the same scenarios."""
+    added_probability: float = float("nan")
+    """`violation_probability` less that of the intact grid."""
+    added_bus: str = ""
+    """Bus whose expected violation grows most against the intact grid; empty if none does."""
+    added_bus_probability: float = float("nan")
+    """By how much its probability to be outside limits grows."""
+    added_branch: str = ""
+    added_branch_probability: float = float("nan")
 
     worst_voltage: dict[str, float] = field(default_factory=_unknown)
     """Of each scenario's worst voltage, as distance from the middle of its band in half widths, so
@@ -86,6 +121,17 @@ class OutageRow:
     certified: dict[str, float] = field(default_factory=lambda: dict.fromkeys(CERTIFIED, NAN))
     """Scenarios predicted, repaired, solved and marked, and the largest mismatch of those counted,
     p.u.; NaN where none were corrected."""
+
+    equal_to: str = ""
+    """Outage that was solved in its place, as it leaves an equal grid; empty if it was itself."""
+    name: str = ""
+    """What a list of outages calls it; the next are from there, or follow from it."""
+    failures_per_year: float = float("nan")
+    repair_hours: float = float("nan")
+    violations_per_year: float = float("nan")
+    """Expected failures with a violation or without a solution."""
+    energy_not_served_mwh: float = float("nan")
+    """Expected per year."""
 
     cost: dict[str, float] = field(default_factory=dict)
     """Seconds: data (context), holdout, fit, predict, certify, risk, wall."""
@@ -127,6 +173,10 @@ class OutageRow:
     def lost_supply(self) -> bool:
         """Whether demand is left without supply: ranked first, by the MW at risk."""
         return self.severity >= LOST_SUPPLY
+
+    def mw_not_served(self, demand_mw: float) -> float:
+        """Expected demand without supply after the outage, of so much, MW."""
+        return self.mw_cut_off + np.nan_to_num(self.unsolved) * (demand_mw - self.mw_cut_off)
 
     @property
     def mw_at_risk(self) -> float:

@@ -132,6 +132,19 @@ def read_scenario_table(
     return GivenPowers(power=power, reactive=reactive, num_rows=num_rows, unit=table.unit)
 
 
+def num_table_rows(table: ScenarioTable) -> int:
+    """Rows of a table, whatever elements they are of.
+
+    Raises:
+        ScenarioError: it can't be read.
+    """
+    try:
+        columns, name = _columns(table.source)
+        return len(next(iter(_numbers({"": next(iter(columns.values()), ())}, name).values())))
+    except UncertaintyError as error:
+        raise error.within("table") from None
+
+
 def _is_reactive(label: str) -> bool:
     return label.endswith(REACTIVE)
 

@@ -14,14 +14,14 @@ from gridshift.study.description import Key, UncertaintyError
 from gridshift.study.distributions import DISTRIBUTIONS, Distribution, Empirical
 from gridshift.study.generation import Balance, Limit, SetPoint
 from gridshift.study.groups import Area, Correlation, Group
-from gridshift.study.scenario_table import ScenarioTable
+from gridshift.study.scenario_table import ScenarioTable, num_table_rows
+from gridshift.study.screening import ScreenConfig
 from gridshift.study.toml_reader import TomlReader, located, read_toml
 from gridshift.study.uncertainty import Drawn, SpreadOfLoads, Uncertainty, draw
 
 TABLES = ("loads", "generation", "areas", "correlation", "table", "limits", "outages")
 LATER: dict[Key, str] = {
     ("limits", "seasonal_factor"): "ratings by season",
-    ("limits", "emergency_factor"): "emergency ratings",
     ("limits", "ratings"): "a table of ratings",
     ("outages", "failure_rates"): "failure rates",
     ("outages", "elements"): "lists of outages in the study file (contingencies takes a file)",
@@ -39,6 +39,8 @@ class Limits:
     v_max: float | None = None
     rating_mva: float | None = None
     """Of branches that the grid gives none."""
+    emergency_factor: float | None = None
+    """Second limit of each branch, as a multiple of its rating."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +48,7 @@ class Outages:
     """Which outages a study looks at."""
 
     contingencies: str = "lines"
-    """`lines`, `trafos`, `all`, `n-2`, or a file with one outage a line."""
+    """One of `grid.outage_list.CHOICES`, or a file with one outage a line."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +74,43 @@ class StudyFile:
     outages: Outages
     lines: Mapping[Key, int] = field(repr=False)
     """Line of each key."""
+
+    def options(self, *, spread: bool = False) -> dict[str, Any]:
+        """What the file says of a study, by the names of `ScreenConfig`.
+
+        Args:
+            spread: whether another spread of the loads is to take the place of the file's.
+
+        Raises:
+            ScenarioError: it can't, as the file draws loads from something else.
+        """
+        loads = self.uncertainty.spread_of_loads
+        if spread and loads is None:
+            raise ScenarioError(
+                f"{self.path}: it says what loads are drawn from, so leave out the spread"
+            )
+        rows = self.head.scenarios
+        if rows is None:
+            assert self.uncertainty.table is not None
+            rows = num_table_rows(self.uncertainty.table)
+        told: dict[str, Any] = {
+            "grid": self.head.grid, "study": str(self.path), "num_scenarios": rows,
+            "seed": self.head.seed, "contingencies": self.outages.contingencies,
+            "emergency_rating": self.limits.emergency_factor,
+        }  # fmt: skip
+        if loads is not None:
+            told |= {"spread": loads.spread, "regime": loads.regime}
+        limits = ("v_min", "v_max", "rating_mva")
+        return told | {name: getattr(self.limits, name) for name in limits}
+
+    def changed(self, config: ScreenConfig) -> "StudyFile":
+        """The study with the number of scenarios, the seed and the spread of a configuration."""
+        head = replace(self.head, scenarios=config.num_scenarios, seed=config.seed)
+        uncertainty = self.uncertainty
+        if uncertainty.spread_of_loads is not None:
+            loads = SpreadOfLoads(spread=config.spread, regime=config.regime)
+            uncertainty = replace(uncertainty, loads=loads)
+        return replace(self, head=head, uncertainty=uncertainty)
 
     def draw(self, network: Network) -> Drawn:
         """The scenarios of the study; `network` is the grid that it names.

@@ -1,0 +1,206 @@
+"""A study on the terminal, in 80 columns."""
+
+from typing import TYPE_CHECKING
+
+from gridshift.cli.output import drawn_spread, table, text
+from gridshift.grid.contingency import candidate_elements
+from gridshift.trial.exact import EXACT
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from gridshift.grid.network import Network
+    from gridshift.study.row import OutageRow
+    from gridshift.study.screening import Screening
+
+
+def print_study(console: "Console", result: "Screening", top: int, came_from: str | None) -> None:
+    """The worst outages, the intact grid, the methods beside, and what was not analysed."""
+    shown, config = result.rows[:top], result.config
+    console.print(_ranking(result, top))
+    for line in _legend(result, shown):
+        console.print(line, style="dim")
+    intact = result.intact
+    console.print(
+        f"\nintact grid: severity {text(intact['severity'])}, violation "
+        f"{_probability(intact['violation_probability'], intact['standard_error'])} %"
+        + (f", worst at {_worst(result.intact_row)}" if _worst(result.intact_row) else "")
+    )
+    if result.beside:
+        console.print(_beside(result))
+    if result.system["num_with_rates"]:
+        told = result.system
+        console.print(
+            f"per year, {told['num_with_rates']:,} outages with rates: "
+            f"{text(told['violations_per_year'])} violations, "
+            f"{text(told['energy_not_served_mwh'])} MWh not served"
+        )
+    cost = result.cost
+    if cost.get("num_predicted") and config.corrects and config.method != EXACT:
+        told = ", ".join(
+            f"{cost['num_' + name]:,.0f} {name.replace('_', ' ')}"
+            for name in ("kept_as_predicted", "repaired", "solved", "marked")
+        )
+        console.print(f"scenarios: {told}")
+    for note in result.notes:
+        console.print(f"note: {note}", style="dim")
+    console.print(_seconds(result, came_from))
+    console.print(f"report: {result.report}", soft_wrap=True)
+
+
+def _ranking(result: "Screening", top: int):
+    shown, config = result.rows[:top], result.config
+    unsolved = any(row.unsolved > 0 for row in shown)
+    predicted = any(row.mae["overall"] == row.mae["overall"] for row in shown)
+    rows = [
+        (
+            rank,
+            _named(row, result.network),
+            f"{row.mw_at_risk:,.1f} MW" if row.lost_supply else row.severity,
+            _probability(row.violation_probability, row.standard_error),
+            *([_percent(row.unsolved)] if unsolved else []),
+            _where(row),
+            _adds(row) or None,
+            *([row.mae["overall"]] if predicted else []),
+        )
+        for rank, row in enumerate(shown, 1)
+    ]
+    columns = (
+        ">#", "outage", ">severity", ">violation\n(%)", *([">unsolved\n(%)"] if unsolved else []),
+        "worst at\n(% violated)", "it adds\n(%)", *([">error\n(p.u.)"] if predicted else []),
+    )  # fmt: skip
+    up_to = "up to " if config.precision is not None else ""
+    title = (
+        f"{result.network.name}: {len(result.rows):,} outages, {up_to}{config.num_scenarios:,} "
+        f"scenarios each, {'solved' if config.method == EXACT else config.method}"
+    )
+    return table(title, columns, rows, note=_below(result, top))
+
+
+def _named(row: "OutageRow", network: "Network") -> str:
+    """The outage with its name, or the buses at the ends of a single branch."""
+    branches = network.elements.get(row.outage, ())
+    if row.name or len(branches) != 1:
+        return f"{row.outage} {row.name}".rstrip()
+    ends = (network.branch_from[branches[0]], network.branch_to[branches[0]])
+    start, end = (_place(network.bus_labels[b]).removeprefix("bus:") for b in ends)
+    return f"{row.outage} {start}–{end}"
+
+
+def _where(row: "OutageRow") -> str | None:
+    """Where limits are exceeded most, or why nothing is known."""
+    if row.status == "solved":
+        return _worst(row) or None
+    if row.islanded:
+        return f"{_worst(row)} (split)".strip()
+    return row.status.replace("_", " ")
+
+
+def _worst(row: "OutageRow") -> str:
+    """The branch or bus with the larger part in the severity, and how often."""
+    bus = row.worst_bus and f"{_place(row.worst_bus)} {_percent(row.worst_bus_probability)}"
+    branch = row.worst_branch and f"{row.worst_branch} {_percent(row.worst_branch_probability)}"
+    return (branch or bus) if not row.voltage_excess > row.overload_excess else (bus or branch)
+
+
+def _adds(row: "OutageRow") -> str:
+    """The branch or bus whose violation the outage makes more likely than on the intact grid."""
+    found = [
+        (share, f"{_place(label)} +{_percent(share)}")
+        for label, share in (
+            (row.added_branch, row.added_branch_probability),
+            (row.added_bus, row.added_bus_probability),
+        )
+        if label and share > 0
+    ]
+    return max(found)[1] if found else ""
+
+
+def _place(label: str) -> str:
+    """A bus of many fused ones by the first of them."""
+    first, plus, _ = label.partition("+")
+    return first + "+…" * bool(plus)
+
+
+def _percent(share: float) -> str:
+    return "-" if share != share else f"{share * 100:.1f}"
+
+
+def _probability(share: float, error: float) -> str:
+    return "-" if share != share else f"{share * 100:.1f} ± {error * 100:.1f}"
+
+
+def _legend(result: "Screening", shown: "tuple[OutageRow, ...]") -> list[str]:
+    drawn = drawn_spread(result.config.spread)
+    if result.config.study is not None:
+        drawn = f"scenarios of {result.config.study}"
+    lines = [
+        "violation: share of scenarios with a limit exceeded or without a solution, ± standard "
+        f"error; it adds: against the intact grid; {drawn}"
+    ]
+    if any(row.mae["overall"] == row.mae["overall"] for row in shown):
+        lines.append("error: mean over all outputs of the hold-out")
+    if any(row.lost_supply for row in shown):
+        lines.append(
+            "MW instead of a severity: loss of supply, ranked first by the demand at risk "
+            "(severity 1e6 + MW in the files)"
+        )
+    islands = [row for row in shown if row.islanded]
+    if islands:
+        mw = max(row.mw_generation_cut_off for row in islands)
+        lines.append(
+            f"split: buses are cut off, with up to {mw:,.1f} MW of generation; the rest of the "
+            "grid is solved exactly, and the slack makes up for what is missing"
+        )
+    return lines
+
+
+def _beside(result: "Screening"):
+    rows = [
+        (
+            f"{one['method']}:{one['num_context']}" if one["num_context"] else one["method"],
+            one["mae"]["overall"], one["rank_correlation"], _percent(one["missed_violations"]),
+            one["num_failed"] or None, one["cost"]["train_s"],
+            one["cost"]["data_s"] + one["cost"]["fit_s"], one["cost"]["predict_s"],
+        )
+        for one in result.beside
+    ]  # fmt: skip
+    columns = (
+        "method", ">error\n(p.u.)", ">rank\nagrees", ">missed\n(%)", ">failed", ">training\n(s)",
+        ">adapting\n(s)", ">predicting\n(s)",
+    )  # fmt: skip
+    num = max(one["num_outages"] for one in result.beside)
+    note = (
+        "error: mean over all outputs; rank: Spearman's correlation of severities; missed: share "
+        "of the scenarios with a violation in which none is predicted; times of all outages, the "
+        f"exact sweep took {text(float(result.cost['predict_s']))} s of computing"
+    )
+    return table(f"\nbeside, on the same scenarios of {num:,} outages", columns, rows, note=note)
+
+
+def _seconds(result: "Screening", came_from: str | None) -> str:
+    cost = result.cost
+    seconds = f"{text(float(cost['train_s']))} s"
+    trained = {
+        "trained": f"training {seconds} (once for this grid), ",
+        "reused": f"surrogate reused (its training took {seconds}), ",
+        "given": f"surrogate given (its training took {seconds}), ",
+    }.get(came_from or "", "")
+    found = f", {cost['resumed']:,.0f} outages found finished" * bool(cost["resumed"])
+    workers = result.config.num_workers
+    return f"{trained}sweep {text(float(cost['sweep_s']))} s on {workers} workers{found}"
+
+
+def _below(result: "Screening", top: int) -> str:
+    more = len(result.rows) - top
+    parts = [f"{more:,} more in the report"] if more > 0 else []
+    if result.splitting:
+        named = [f"{one['outage']} {one['mw_cut_off']:,.1f} MW" for one in result.splitting[:3]]
+        left = len(result.splitting) - len(named)
+        parts.append(
+            f"not ranked, as they cut demand off: {', '.join(named)}"
+            + (f" and {left:,} more" if left else "")
+        )
+    if result.config.contingencies == "lines" and candidate_elements(result.network, "trafos"):
+        parts.append("transformers: --contingencies trafos, or all")
+    return "; ".join(parts)

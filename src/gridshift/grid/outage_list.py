@@ -1,0 +1,120 @@
+"""Which outages are looked at: those of a kind, or a file's, with names and failure rates."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from gridshift.arguments import shown
+from gridshift.errors import OutageError, StorageError
+from gridshift.grid.contingency import KINDS, OTHER_KINDS, Outage, enumerate_outages, parse_outage
+from gridshift.grid.network import Network
+from gridshift.text_file import read_text
+
+PAIRS = "n-2"
+CHOICES = (*KINDS, *OTHER_KINDS, PAIRS)
+"""What stands for outages that a grid itself can list."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contingency:
+    """An outage, and what a list says of it."""
+
+    outage: Outage
+    name: str = ""
+    failures_per_year: float = float("nan")
+    repair_hours: float = float("nan")
+
+
+def select_outages(network: Network, choice: str) -> list[Outage]:
+    """Outages that a user asks for, see `select_contingencies`."""
+    return [one.outage for one in select_contingencies(network, choice)]
+
+
+def select_contingencies(network: Network, choice: str) -> list[Contingency]:
+    """Outages that a user asks for: one of `CHOICES`, or a file of `read_contingencies`.
+
+    `lines`, `trafos`, `all` (branches), `generators`, `buses`, `loads`, `shunts` are outages of one
+    element, `n-2` of two lines.
+
+    Raises:
+        OutageError: neither one of those words nor a readable file of outages of this grid.
+    """
+    if not isinstance(choice, str):
+        raise OutageError(f"no contingencies {shown(choice)}; choose from {', '.join(CHOICES)}")
+    if choice in CHOICES:
+        kind, size = ("lines", 2) if choice == PAIRS else (choice, 1)
+        listed = enumerate_outages(network, kind, size)  # type: ignore[arg-type]
+        return [Contingency(outage=outage) for outage in listed]
+    if not os.path.exists(choice):
+        raise OutageError(
+            f"no contingencies '{choice}'; choose from {', '.join(CHOICES)}, "
+            "or give a file with one outage a line"
+        )
+    return read_contingencies(network, choice)
+
+
+def read_outages(network: Network, path: str | Path) -> list[Outage]:
+    """Outages of a text file, see `read_contingencies`."""
+    return [one.outage for one in read_contingencies(network, path)]
+
+
+def read_contingencies(network: Network, path: str | Path) -> list[Contingency]:
+    """Outages of a text file, one a line as in `parse_outage`; `#` starts a comment.
+
+    Behind the elements may stand, each after a semicolon, a name, failures per year and the hours
+    until it is repaired: `line:9,line:28; double circuit; 0.02; 10`. Of an outage that is there
+    twice the first line counts.
+
+    Raises:
+        OutageError: the file cannot be read or names none, or lines that are not outages of
+            this grid, every one of them with its line number.
+    """
+    if not isinstance(path, str | os.PathLike):
+        raise OutageError(f"{shown(path)} is no path of a file of outages")
+    try:
+        lines = read_text(path).splitlines()
+    except StorageError as error:
+        raise OutageError(f"list of outages {path}: {error}") from None
+    found: dict[Outage, Contingency] = {}
+    problems = []
+    for number, line in enumerate(lines, 1):
+        text = line.partition("#")[0].strip()
+        if not text:
+            continue
+        try:
+            one = _contingency(network, text)
+        except OutageError as error:
+            problems.append(f"line {number}: {error}")
+        else:
+            found.setdefault(one.outage, one)
+    if problems:
+        raise OutageError(f"{path}: " + "; ".join(problems))
+    if not found:
+        raise OutageError(f"{path} names no outage; write one a line, for instance line:9,line:28")
+    return list(found.values())
+
+
+def _contingency(network: Network, text: str) -> Contingency:
+    """One line of a list."""
+    elements, *more = (part.strip() for part in text.split(";"))
+    outage = parse_outage(network, elements, branches_alone=False)
+    if len(more) > 3:
+        raise OutageError(
+            f"{len(more) + 1} columns; there are four: elements; name; failures a year; hours"
+        )
+    name, *numbers = *more, *[""] * (3 - len(more))
+    rate, hours = (
+        _column(text, what) for text, what in zip(numbers, ("failures", "hours"), strict=True)
+    )
+    return Contingency(outage=outage, name=name, failures_per_year=rate, repair_hours=hours)
+
+
+def _column(text: str, what: str) -> float:
+    """A number of at least 0; NaN if the column is empty."""
+    try:
+        value = float(text or "nan")
+    except ValueError:
+        value = -1.0
+    if value < 0 or value == float("inf"):
+        raise OutageError(f"{what} '{text}' is no number of at least 0")
+    return value

@@ -1,0 +1,131 @@
+"""Outages whose scenarios a surrogate predicts, adapted to each and checked on a hold-out."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gridshift.adapt.certificate import CertifiedPredictor
+from gridshift.adapt.context import Context
+from gridshift.adapt.datasets import Dataset, generate
+from gridshift.adapt.method import Method
+from gridshift.arrays import Bool, Complex, Real
+from gridshift.errors import GridshiftError
+from gridshift.grid.contingency import Outage, outage_text
+from gridshift.grid.equations import worst_mismatch
+from gridshift.grid.layout import Layout
+from gridshift.grid.network import Network
+from gridshift.grid.statistics import Limits, Statistics
+from gridshift.study.counted import counted
+from gridshift.study.risk import risk_of
+from gridshift.study.row import CERTIFIED, FAILED, Clock
+from gridshift.study.setting import Setting
+from gridshift.trial.metrics import NO_LIMIT, mean_absolute_errors, summarise
+
+if TYPE_CHECKING:
+    from gridshift.adapt.certificate import Certified
+
+
+def adapted(setting: Setting, outage: Outage, network: Network, clock: Clock) -> dict[str, Any]:
+    """Adapt to the outage, check on a hold-out, predict the scenarios."""
+    method, surrogate, config = setting.method, setting.surrogate, setting.config
+    assert method is not None
+    assert surrogate is not None
+    name, left, layout = outage_text(outage), network, surrogate.layout
+    with clock("data"):
+        context = solved_context(setting, method, outage, left, config.num_context)
+    failed = context.num_solves - len(context.x)
+    with clock("holdout"):
+        loads = setting.drawn("holdout", name, config.num_holdout)
+        holdout = generate(left, loads, min_rows=0)
+    tried = context.num_solves + holdout.num_solves
+    unsolved = (failed + holdout.num_solves - len(holdout)) / tried
+    solves = {"num_solves": tried, "num_context": len(context.x)}
+    limited, limits = setting.limits_on(left)
+    statistics = Statistics(limits)
+    try:
+        with clock("fit"):
+            predictor = method.fit(surrogate, context)
+    except (GridshiftError, np.linalg.LinAlgError) as error:
+        statistics.add_complex(layout.unpack_voltage(holdout.x, holdout.y))
+        reason = f"statistics of {len(holdout)} exact hold-out rows only: {error}"
+        row = counted(setting, limited, statistics, unsolved)
+        return row | solves | {"status": FAILED, "reason": reason}
+
+    certified: dict[str, float] = dict.fromkeys(CERTIFIED, 0.0)
+    corrected = CertifiedPredictor(
+        predictor=predictor, network=left, layout=layout,
+        tol=NO_LIMIT if config.certify is None else config.certify,
+        correct_share=config.quantile,
+    )  # fmt: skip
+    for rows in setting.blocks():
+        x = layout.pack_inputs(left, setting.loads.rows(rows))
+        with clock("predict"):
+            y = predictor.predict(x)
+            voltage = None if config.corrects else layout.unpack_voltage(x, y)
+        if voltage is None:
+            with clock("certify"):
+                kept = corrected.correct(x, y)
+            voltage = kept.voltage
+            _tally(certified, kept)
+        with clock("risk"):
+            statistics.add_complex(voltage)
+    if not config.corrects:
+        row = counted(setting, limited, statistics, unsolved) | solves
+        errors = _holdout_errors(setting, layout, holdout, predictor.predict)
+    else:
+        marked = certified["marked"] / setting.loads.num_rows
+        row = counted(setting, limited, statistics, marked) | solves | {"certified": certified}
+        errors = _holdout_errors(setting, layout, holdout, corrected.predict)
+    row["standard_error"] += errors.pop("wrong", 0.0)
+    return row | errors
+
+
+def solved_context(
+    setting: Setting, method: Method, outage: Outage, network: Network, num_context: int
+) -> Context:
+    """What a method is told of an outage: solved cases, if it has a use for them."""
+    assert setting.surrogate is not None
+    if not method.uses_solved_cases or num_context == 0:
+        return Context.empty(network, setting.surrogate)
+    loads = setting.drawn("context", outage_text(outage), num_context)
+    return Context.of(generate(network, loads, min_rows=0))
+
+
+def _tally(certified: dict[str, float], found: "Certified") -> None:
+    """Add a block's counts."""
+    for name, number in found.counts().items():
+        certified[name] += number
+    worst = np.fmax(certified["worst_mismatch"], found.worst_mismatch)
+    certified["worst_mismatch"] = float(worst)
+
+
+def _holdout_errors(
+    setting: Setting, layout: Layout, holdout: Dataset, predict: Callable[[Real], Real]
+) -> dict[str, Any]:
+    if not len(holdout):
+        return {}
+    y_hat = predict(holdout.x)
+    limited = setting.limited(holdout.network)
+    limits = Limits.of(limited)
+    voltage = layout.unpack_voltage(holdout.x, y_hat)
+    exact = layout.unpack_voltage(holdout.x, holdout.y)
+    wrong = violated(limits, voltage) != violated(limits, exact)
+    demand = layout.unpack_injections(holdout.x).load_power
+    return {
+        "wrong": float(wrong.mean()),
+        "mae": mean_absolute_errors(layout, holdout.y, y_hat),
+        "mismatch": summarise(worst_mismatch(holdout.network, voltage, demand)),
+        "holdout_excess": risk_of(limited, exact).excess,
+        "holdout_excess_predicted": risk_of(limited, voltage).excess,
+    }
+
+
+def violated(limits: Limits, voltage: Complex) -> Bool:
+    """(R,) whether each state exceeds a limit; a state that is no finite numbers does."""
+    statistics, finite = Statistics(limits), np.isfinite(voltage).all(1)
+    statistics.add_complex(voltage)
+    found = np.ones(len(voltage), bool)
+    scenarios = statistics.scenarios()
+    found[finite] = scenarios[2] + scenarios[5] > 0
+    return found

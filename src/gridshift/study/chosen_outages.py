@@ -1,0 +1,62 @@
+"""Which outages a study looks at, and which it leaves out and says so."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from gridshift.grid.after_outage import after_outage
+from gridshift.grid.contingency import demand_at, enumerate_outages, generation_at, outage_text
+from gridshift.grid.network import Network
+from gridshift.grid.outage_list import PAIRS, Contingency, select_contingencies
+from gridshift.study.setting import Setting
+
+MANY_PAIRS = 10_000
+"""Pairs of lines from which only those are studied that an estimate ranks first."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chosen:
+    """Outages to study."""
+
+    contingencies: list[Contingency]
+    splitting: tuple[dict[str, Any], ...] = ()
+    """Those left out because they cut demand off, by MW."""
+    notes: tuple[str, ...] = ()
+    """What else is left out, in sentences."""
+
+
+def chosen_outages(setting: Setting) -> Chosen:
+    """The outages that the configuration asks for.
+
+    Raises:
+        OutageError: neither a known kind nor a readable file of outages of this grid.
+    """
+    config, network = setting.config, setting.network
+    notes: tuple[str, ...] = ()
+    num_lines = len(enumerate_outages(network)) if config.contingencies == PAIRS else 0
+    if num_lines * (num_lines - 1) // 2 > MANY_PAIRS:
+        from gridshift.grid.pair_estimate import worst_pairs
+
+        found = worst_pairs(setting.limited(network), config.most_pairs)
+        listed = [Contingency(outage=outage) for outage in found.outages]
+        notes = (found.told,)
+    else:
+        listed = select_contingencies(network, config.contingencies)
+    if not config.refuse_splits:
+        return Chosen(contingencies=listed, notes=notes)
+    splits = [split for split in (_split(network, one) for one in listed) if split]
+    left_out = {split["outage"] for split in splits}
+    splits.sort(key=lambda split: (-split["mw_cut_off"], -split["mw_generation_cut_off"]))
+    kept = [one for one in listed if outage_text(one.outage) not in left_out]
+    return Chosen(contingencies=kept, splitting=tuple(splits), notes=notes)
+
+
+def _split(network: Network, one: Contingency) -> dict[str, Any] | None:
+    """What an outage cuts off, if there is demand among it."""
+    buses = after_outage(network, one.outage).cut_off
+    mw = demand_at(network, buses)
+    return None if mw <= 0 else {
+        "outage": outage_text(one.outage),
+        "cut_off": [network.bus_labels[b] for b in buses],
+        "mw_cut_off": mw,
+        "mw_generation_cut_off": generation_at(network, buses),
+    }  # fmt: skip

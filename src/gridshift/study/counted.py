@@ -1,0 +1,141 @@
+"""Columns of an outage's row from what its scenarios say."""
+
+from typing import Any
+
+import numpy as np
+
+from gridshift.arrays import Real
+from gridshift.grid.network import Network
+from gridshift.grid.powerflow import RowStatus
+from gridshift.grid.statistics import Statistics
+from gridshift.study.risk import UNSOLVED_SCENARIO, Risk, risk_from, severity, wilson
+from gridshift.study.row import OutageRow
+from gridshift.study.setting import Setting
+
+SEEN = 1e-9
+"""Expected violation from which a bus or branch is named."""
+
+
+def counted(
+    setting: Setting, network: Network, statistics: Statistics, unsolved: float
+) -> dict[str, Any]:
+    """What the scenarios of one outage say, on a network with the limits they count against.
+
+    Args:
+        setting: of the study.
+        network: the grid after the outage.
+        statistics: of the scenarios with a solution.
+        unsolved: share of scenarios without one.
+    """
+    mean = statistics.mean_voltage()
+    risk = risk_from(network, statistics, emergency_rating=setting.config.emergency_rating)
+    bus = _worst(risk.voltage_violation)
+    branch = _worst(risk.overload)
+    under, over = _worst(risk.under_probability), _worst(risk.over_probability)
+    return {
+        "status": RowStatus.SOLVED.text,
+        "severity": severity(excess=risk.excess, unsolved=unsolved),
+        "unsolved": unsolved,
+        "num_scenarios": risk.num_rows,
+        **_estimates(risk, unsolved),
+        "excess": risk.excess,
+        "voltage_excess": risk.voltage_excess,
+        "overload_excess": risk.overload_excess,
+        "any_voltage": risk.any_voltage,
+        "any_overload": risk.any_overload,
+        "any_emergency": risk.any_emergency,
+        "shift": float(np.abs(mean - setting.voltage).mean()),
+        "worst_bus": _label(network.bus_labels, bus),
+        "worst_bus_probability": _at(risk.bus_probability, bus),
+        "worst_bus_share": _at(risk.worst_bus_share, bus),
+        "worst_branch": _label(network.branch_labels, branch),
+        "worst_branch_probability": _at(risk.overload_probability, branch),
+        "worst_branch_share": _at(risk.worst_branch_share, branch),
+        "under_bus": _label(network.bus_labels, under),
+        "under_probability": _at(risk.under_probability, under),
+        "over_bus": _label(network.bus_labels, over),
+        "over_probability": _at(risk.over_probability, over),
+        "worst_voltage": risk.worst_voltage._asdict(),
+        "worst_loading": risk.worst_loading._asdict(),
+        "scenario_excess": risk.scenario_excess._asdict(),
+        **_arrays(risk),
+    }
+
+
+def _estimates(risk: Risk, unsolved: float) -> dict[str, float]:
+    """Probability of a violation, and standard errors."""
+    solved = 1 - unsolved
+    drawn = round(risk.num_rows / solved) if solved > 0 else 0
+    probability = wilson(unsolved + solved * risk.any_violation, drawn)
+    second = solved * (risk.excess_variance + risk.excess**2) + unsolved * UNSOLVED_SCENARIO**2
+    variance = second - severity(excess=risk.excess, unsolved=unsolved) ** 2
+    return {
+        "violation_probability": probability.share,
+        "standard_error": probability.standard_error,
+        "severity_standard_error": float(np.sqrt(max(0.0, variance) / drawn)) if drawn else np.nan,
+    }
+
+
+def added(row: dict[str, Any], reference: OutageRow, network: Network) -> dict[str, Any]:
+    """What the outage adds to the intact grid, which has the same buses and branches."""
+    told = {
+        "added_severity": row["severity"] - reference.severity,
+        "added_probability": row.get("violation_probability", np.nan)
+        - reference.violation_probability,
+    }
+    if not len(row.get("bus_violation", ())):
+        return told
+    outside, before = row["bus_violation"], reference.bus_violation
+    bus = _worst(outside - np.nan_to_num(before))
+    probability = sum(
+        np.nan_to_num(row[name]) - np.nan_to_num(getattr(reference, name))
+        for name in ("bus_under", "bus_over")
+    )
+    branch = _worst(row["branch_overload"] - np.nan_to_num(reference.branch_overload))
+    overloaded = row["branch_overload_probability"] - np.nan_to_num(
+        reference.branch_overload_probability
+    )
+    return told | {
+        "added_bus": _label(network.bus_labels, bus),
+        "added_bus_probability": _at(np.asarray(probability), bus),
+        "added_branch": _label(network.branch_labels, branch),
+        "added_branch_probability": _at(overloaded, branch),
+    }
+
+
+def _arrays(risk: Risk) -> dict[str, Real]:
+    least, p5, mean, p95, most = risk.voltage.T.copy()
+    loading_p95, loading_p99, loading_max = risk.loading_tail.T.copy()
+    return {
+        "bus_under": risk.under_probability,
+        "bus_over": risk.over_probability,
+        "bus_violation": risk.voltage_violation,
+        "bus_worst": risk.worst_bus_share,
+        "bus_voltage_min": least,
+        "bus_voltage_p5": p5,
+        "bus_voltage_mean": mean,
+        "bus_voltage_p95": p95,
+        "bus_voltage_max": most,
+        "branch_overload_probability": risk.overload_probability,
+        "branch_overload": risk.overload,
+        "branch_loading": risk.loading,
+        "branch_loading_p95": loading_p95,
+        "branch_loading_p99": loading_p99,
+        "branch_loading_max": loading_max,
+        "branch_worst": risk.worst_branch_share,
+    }
+
+
+def _worst(size: Real) -> int | None:
+    """Entry with the largest size; None if there is none of a size that counts."""
+    size = np.nan_to_num(size, nan=0.0)
+    return int(size.argmax()) if size.size and size.max() > SEEN else None
+
+
+def _label(labels: tuple[str, ...], at: int | None) -> str:
+    return "" if at is None else labels[at]
+
+
+def _at(values: Real, at: int | None) -> float:
+    """The value there; 0 where there is nothing to tell of."""
+    return 0.0 if at is None else float(values[at])

@@ -1,0 +1,140 @@
+"""What a study starts from: grid, scenarios and method, checked before anything is done."""
+
+from typing import TYPE_CHECKING
+
+from gridshift.arrays import Complex
+from gridshift.errors import GridshiftError, NotConvergedError, ScenarioError
+from gridshift.grid.contingency import assess
+from gridshift.grid.equations import require_reachable
+from gridshift.grid.network import Network
+from gridshift.grid.scenarios import Injections, scenarios, stream
+from gridshift.grid.statistics import SCENARIO_BYTES, statistics_bytes
+from gridshift.memory import require_memory
+from gridshift.study.screening import ScreenConfig
+from gridshift.study.setting import Setting
+from gridshift.study.swept import num_together
+from gridshift.study.uncertainty import SpreadOfLoads
+from gridshift.trial.exact import EXACT
+
+if TYPE_CHECKING:
+    from gridshift.adapt.base import Base
+    from gridshift.adapt.methods import Method
+
+
+def set_up(config: ScreenConfig, network: Network) -> Setting:
+    """The setting of a study on this grid; a base is not in it yet.
+
+    Raises:
+        GridshiftError: what is asked for can't be done on this grid or this machine.
+    """
+    method = method_of(config)
+    require_possible(network, config)
+    if config.study is None:
+        spread = SpreadOfLoads(spread=config.spread, regime=config.regime)
+        rng = stream(network.name, "scenarios", seed=config.seed)
+        loads = scenarios(
+            network, rng, config.num_scenarios, spread=config.spread, regime=config.regime
+        )
+    else:
+        from gridshift.study.study_file import read_study_file
+
+        file = read_study_file(config.study).changed(config)
+        drawn, spread = file.draw(network), file.uncertainty.spread_of_loads
+        spread = None if drawn.network is not network and drawn.generators else spread
+        network, loads = drawn.network, drawn.injections
+        for name in (config.method, *(one.partition(":")[0] for one in config.beside)):
+            if name != EXACT:
+                drawn.require_exact(name)
+    setting = Setting(
+        config=config, network=network, voltage=_intact_voltage(network), loads=loads,
+        spread=spread, method=method,
+    )  # fmt: skip
+    setting.limited(network)
+    if spread is None and (method is not None or config.beside):
+        _require_rows(loads, config)
+    return setting
+
+
+def _require_rows(loads: object, config: ScreenConfig) -> None:
+    """Pass if the study's scenarios are enough to take contexts and hold-outs from."""
+    assert isinstance(loads, Injections)
+    needed = config.num_context + config.num_holdout
+    if loads.num_rows < needed:
+        raise ScenarioError(
+            f"context and hold-out are taken from the {loads.num_rows:,} scenarios of the study "
+            f"file and need {needed:,}; ask for smaller ones (--context, --holdout) or for more "
+            "scenarios"
+        )
+
+
+def require_possible(network: Network, config: ScreenConfig) -> None:
+    """Pass if the numbers asked for suit this grid and this machine, before anything is trained.
+
+    Raises:
+        GridshiftError: a tolerance that double precision doesn't reach.
+        MemoryNeededError: contexts and hold-outs of all workers, or what is kept of the scenarios,
+            don't fit.
+    """
+    from gridshift.adapt.datasets import require_rows
+
+    if config.certify is not None:
+        require_reachable(network, config.certify)
+    workers = config.num_workers
+    for what, number in (("context", config.num_context), ("hold-out", config.num_holdout)):
+        require_rows(network, number, f"{what} scenarios", times=workers)
+    number, exact = config.num_scenarios, config.method == EXACT
+    kept = SCENARIO_BYTES + 16 * exact  # mismatch, and its copy
+    outages = workers * (num_together(number) if exact else 1)
+    # twice: what is counted, and the table that it is put together to
+    needed = 8 * number + outages * (2 * kept * number + statistics_bytes(network))
+    require_memory(needed, f"{number:,} scenarios on {workers} workers", count=number)
+
+
+def method_of(config: ScreenConfig) -> "Method | None":
+    """The method of a configuration; None solves every scenario.
+
+    Raises:
+        GridshiftError: there is none of this name.
+        ContextError: it can't work with such a context.
+    """
+    return None if config.method == EXACT else known_method(config.method, config.num_context)
+
+
+def known_method(name: str, num_context: int) -> "Method":
+    """The method of this name, if it can work with such a context."""
+    from gridshift.adapt.methods import METHODS
+
+    if name not in METHODS:
+        names = dict.fromkeys((*METHODS, EXACT))
+        raise GridshiftError(f"no method '{name}'; choose one of {', '.join(names)}")
+    METHODS[name].check_num_context(num_context)
+    return METHODS[name]
+
+
+def base_of(setting: Setting, method: "Method", given: "Base | None" = None) -> "Base":
+    """What a method starts from: what is given, if it suits, or what is trained or in the cache.
+
+    Raises:
+        SurrogateMismatchError: what is given is of another grid or does not suit the method.
+    """
+    from gridshift.trial.base import base_for
+
+    config = setting.config
+    if given is None:
+        given = base_for(
+            method, setting.network, num_context=config.num_context, spread=config.spread,
+            seed=config.seed,
+        )  # fmt: skip
+    given.check(setting.network)
+    method.check_base(given)
+    return given
+
+
+def _intact_voltage(network: Network) -> Complex:
+    found = assess(network, ())
+    if not found.usable:
+        raise NotConvergedError(
+            f"{network.name} cannot be screened: {found.reason}; check it with "
+            f"'gridshift solve {network.name}'"
+        )
+    return found.voltage

@@ -1,0 +1,83 @@
+"""Exact rows of one outage, counted block by block, and when they are enough."""
+
+from typing import Any
+
+import numpy as np
+
+from gridshift.grid.network import Network
+from gridshift.grid.scenarios import Injections
+from gridshift.grid.statistics import Statistics
+from gridshift.grid.streaming import Streamed
+from gridshift.grid.streaming import stream as stream_rows
+from gridshift.study.counted import counted
+from gridshift.study.risk import UNSOLVED_SCENARIO, wilson
+from gridshift.study.row import Clock
+from gridshift.study.setting import Setting
+from gridshift.trial.metrics import summarise
+
+
+class Solving:
+    """One outage, whose scenarios are solved exactly, block by block."""
+
+    def __init__(self, setting: Setting, network: Network, clock: Clock):
+        self._setting, self._network, self._clock = setting, network, clock
+        self._limited, self._limits = setting.limits_on(network)
+        self._tol = min(1e-8, setting.config.certify or 1e-8)
+        self._found: list[Streamed] = []
+        self.stopped = ""
+        """Why no more scenarios are needed; empty while they are."""
+
+    def add(self, loads: Injections) -> None:
+        """Solve and count some scenarios."""
+        with self._clock("predict"):
+            found = stream_rows(
+                self._network, loads, self._limits, tol=self._tol, threads=self._setting.threads
+            )
+        self._found.append(found)
+        if self._setting.config.precision is not None:
+            with self._clock("risk"):
+                self.stopped = self._enough(self._setting.config.precision)
+
+    def _enough(self, precision: float) -> str:
+        """Whether the scenarios so far tell what was asked, and which part of it."""
+        num_rows = sum(len(one.mismatch) for one in self._found)
+        each = np.concatenate([_excess(one.statistics) for one in self._found])
+        each = np.append(each, np.full(num_rows - len(each), UNSOLVED_SCENARIO))
+        found = wilson(float((each > 0).mean()), num_rows)
+        if found.high < (self._setting.config.harmless_below or 0.0):
+            return "harmless"
+        each = np.sort(each)  # so that the order in which threads counted them leaves no trace
+        error = each.std() / np.sqrt(num_rows)
+        good = found.half_width <= precision and error <= precision * each.mean()
+        return "precision" if good else ""
+
+    def row(self) -> dict[str, Any]:
+        """What all scenarios together say."""
+        with self._clock("risk"):
+            first, *more = (one.statistics for one in self._found)
+            mismatch = np.concatenate([one.mismatch[one.solved] for one in self._found])
+            num_rows = sum(len(one.mismatch) for one in self._found)
+            row = counted(
+                self._setting, self._limited, first.merge(more), 1 - len(mismatch) / num_rows
+            )
+            if self._setting.config.precision is not None:
+                row["stopped"] = self.stopped or "all"
+            return row | {
+                "exact": True, "num_solves": num_rows, "mismatch": summarise(mismatch)
+            }  # fmt: skip
+
+
+def solved(setting: Setting, network: Network, clock: Clock) -> dict[str, Any]:
+    """Columns of an outage whose scenarios are solved exactly, as many as are needed."""
+    solving = Solving(setting, network, clock)
+    for rows in setting.blocks():
+        solving.add(setting.loads.rows(rows))
+        if solving.stopped:
+            break
+    return solving.row()
+
+
+def _excess(statistics: Statistics) -> np.ndarray:
+    """Sum of limit violations of each scenario, in no order."""
+    scenarios = statistics.scenarios()
+    return scenarios[2] + scenarios[5]
