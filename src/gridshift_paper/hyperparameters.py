@@ -7,6 +7,7 @@ import numpy as np
 
 from gridshift.adapt.graph import graph_of
 from gridshift.grid.layout import Layout
+from gridshift.learn.regression import RegressionConfig
 from gridshift_paper import rules
 from gridshift_paper.artefacts import Artefact, Table
 from gridshift_paper.claims import Claim
@@ -33,6 +34,7 @@ def num_parameters(backbone: str, grid: str) -> int:
     layout = Layout.of(network)
     mean, scale = np.zeros(layout.num_inputs), np.full(layout.num_inputs, 0.1)
     config, graph = base_config(FULL, backbone=backbone), graph_of(network, layout, mean, scale)
+    assert not isinstance(config.backbone, RegressionConfig)  # the paper has networks alone
     built = config.backbone.build(layout.num_inputs, layout.num_outputs, graph)
     return sum(p.numel() for p in built.parameters())
 

@@ -77,9 +77,10 @@ def _adaptations(surrogate: Surrogate, context: Context) -> dict[str, Callable[[
     fits["frozen"] = partial(METHODS["frozen"].fit, surrogate, context)
     base = surrogate.transform
     if base.name in WITH_CONTEXT:
-        method = METHODS[WITH_CONTEXT[base.name]]
+        method, backbone = METHODS[WITH_CONTEXT[base.name]], surrogate.config.backbone
+        assert not isinstance(backbone, RegressionConfig)  # the paper has networks alone
         fits["ctx"] = partial(method.fit, surrogate, context)
-        if surrogate.config.backbone.needs_graph:
+        if backbone.needs_graph:
             fits["ctx-intact"] = partial(method.adapt, surrogate, context)
     if isinstance(base, SkewCorrected):
         fits["ctx-2"] = lambda: _with_skew_of_base(surrogate, base, context)

@@ -60,7 +60,8 @@ def identify(
     from gridshift.adapt.compensation import changed_buses, identify_outage
     from gridshift.adapt.methods import METHODS
     from gridshift.adapt.surrogate import Surrogate
-    from gridshift.grid.contingency import cut_off_buses, outage_text, select_outages
+    from gridshift.grid.contingency import cut_off_buses, outage_text
+    from gridshift.grid.outage_list import select_outages
     from gridshift.grid.readers import read_grid
     from gridshift.trial.cases import Cases
 

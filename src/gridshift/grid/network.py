@@ -1,7 +1,7 @@
 """`Network`: a grid as frozen per-unit arrays; an outage makes a new one with the same layout."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import IntEnum
 from functools import cached_property
@@ -82,6 +82,13 @@ class Network:
     """(E,) whether the limit is a real one, not a placeholder for 'unlimited'."""
     rating_kind: Literal["current", "power"]
 
+    names: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """What the source calls its elements, by label; those without a name of their own are not
+    there. Names and positions are for people: not part of the digest, not used by any number."""
+    bus_xy: Real = field(default_factory=lambda: np.full((), np.nan), repr=False)
+    """(B, 2) where buses are drawn, to the east and to the north; NaN where the source says
+    nothing."""
+
     base: "Network | None" = field(default=None, repr=False)
     """The network that this one is an outage of; None for the one that was read."""
     outaged: tuple[str, ...] = ()
@@ -91,6 +98,8 @@ class Network:
         if not self.bus_consumed.ndim:
             zeros = np.full(self.num_buses, float(self.bus_consumed))
             object.__setattr__(self, "bus_consumed", zeros)
+        if not self.bus_xy.ndim:
+            object.__setattr__(self, "bus_xy", np.full((self.num_buses, 2), np.nan))
         for f in fields(self):
             value = getattr(self, f.name)
             if isinstance(value, np.ndarray):
@@ -163,6 +172,11 @@ class Network:
             if label:
                 rows.setdefault(label, []).append(branch)
         return {label: tuple(branches) for label, branches in rows.items()}
+
+    @cached_property
+    def bus_rows(self) -> dict[str, int]:
+        """Row of each bus by its label."""
+        return {label: row for row, label in enumerate(self.bus_labels)}
 
     @cached_property
     def admittance(self) -> sp.csr_array:
@@ -257,12 +271,13 @@ class Network:
 
     @cached_property
     def digest(self) -> str:
-        """Hexadecimal digest of every number of the network; equal for equal grids."""
+        """Hexadecimal digest of every number that decides results; equal for equal grids."""
         state = hashlib.sha256()
         for f in fields(self):
             value = getattr(self, f.name)
             # Without consumption there, the digest is that of a grid that doesn't know of it.
-            if isinstance(value, np.ndarray) and (f.name != "bus_consumed" or value.any()):
+            known = f.name != "bus_xy" and (f.name != "bus_consumed" or value.any())
+            if isinstance(value, np.ndarray) and known:
                 state.update(f.name.encode())
                 state.update(np.ascontiguousarray(value).tobytes())
         state.update(

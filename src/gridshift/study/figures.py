@@ -1,162 +1,209 @@
-"""Figures of a study, as inline SVG."""
+"""Pictures of a study, as matplotlib axes."""
 
-from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Literal
 
 import matplotlib as mpl
 import numpy as np
-from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.colors import SymLogNorm
 
 from gridshift.arrays import Real
-from gridshift.pictures import BLUE, GREY, ORANGE, STYLE, as_svg
+from gridshift.errors import OutageError
+from gridshift.grid.names import described, described_outage
+from gridshift.pictures import BLUE, GREY, ORANGE, RED, STYLE
+from gridshift.study.positions import positions
+from gridshift.study.risk import LOST_SUPPLY
 from gridshift.study.row import OutageRow
-from gridshift.study.screening import Screening
+from gridshift.study.verdict import branch_probability, bus_probability
 
-NUM_BARS = 20
-"""Outages in the severity chart."""
+if TYPE_CHECKING:
+    from gridshift.study.screening import Screening
+
 NUM_COLUMNS = 36
 """Buses or branches at most in a heat map."""
+SHADES = "OrRd"
+INTACT = {"color": GREY, "marker": "o", "ls": "none", "mfc": "none", "ms": 4, "label": "intact"}
 
 
-def severity_chart(study: Screening) -> str | None:
-    """Bars of the worst outages, by what makes up their severity; None if nothing is exceeded."""
-    rows = [row for row in _ranked_by_limits(study) if row.severity > 0][:NUM_BARS]
-    if not rows:
-        return None
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(10.2, 0.9 + 0.22 * len(rows)), layout="constrained")
-        axes = figure.subplots()
+def plot_ranking(study: "Screening", *, num: int = 20, axes: Axes | None = None) -> Axes:
+    """Bars of the worst outages that have a state to look at, by what makes up their severity."""
+    rows = [row for row in study.rows if row.num_scenarios > 0 and row.severity > 0][:num]
+    with _style():
+        axes = _axes(axes, (8, 1.2 + 0.24 * max(1, len(rows))))
         at, left = np.arange(len(rows)), np.zeros(len(rows))
         share = np.array([1 - row.unsolved for row in rows])
-        parts = (
-            ("voltages outside limits", BLUE, share * _values(rows, "voltage_excess")),
-            ("overloads", ORANGE, share * _values(rows, "overload_excess")),
-        )
-        for label, colour, size in parts:
-            if size.max() > 0:
-                axes.barh(at, size, left=left, color=colour, height=0.72, label=label)
-            left += size
-        unsolved = np.maximum(0, np.array([row.severity for row in rows]) - left)
-        if unsolved.max() > 0:
-            label = "scenarios without a solution"
-            axes.barh(at, unsolved, left=left, color=GREY, height=0.72, label=label)
-        intact = study.intact["severity"]
-        if intact > 0:
-            axes.axvline(intact, color="#111827", lw=1, ls=(0, (4, 3)), label="intact grid")
-        axes.set_yticks(at, [row.outage for row in rows])
-        axes.set_ylim(len(rows) - 0.4, -0.6)
-        axes.set_xlabel("severity: expected sum of limit violations, as shares of their limits")
-        axes.grid(axis="x")
-        axes.tick_params(length=0)
-        figure.legend(loc="outside upper left", ncols=4, handlelength=1.2)
-        return as_svg(figure, "severity")
-
-
-def voltage_heat_map(study: Screening) -> str | None:
-    """Probability of a voltage outside limits, outage by bus; None if there is none."""
-    rows = [row for row in _ranked_by_limits(study) if len(row.bus_under)]
-    under, over = _matrix(rows, "bus_under"), _matrix(rows, "bus_over")
-    labels = [_short(label) for label in study.network.bus_labels]
-    return _heat_map(
-        rows, under + over, labels, "bus", "share of scenarios outside limits", "Blues"
-    )
-
-
-def overload_heat_map(study: Screening) -> str | None:
-    """Probability of an overload, outage by branch; None if there is none."""
-    rows = [row for row in _ranked_by_limits(study) if len(row.branch_overload_probability)]
-    labels = list(study.network.branch_labels)
-    matrix = _matrix(rows, "branch_overload_probability")
-    return _heat_map(rows, matrix, labels, "branch", "share of scenarios overloaded", "Oranges")
-
-
-def holdout_figure(study: Screening) -> str | None:
-    """Error of each outage on its hold-out, and exact against predicted limit violations."""
-    rows = [row for row in study.rows if np.isfinite(row.mae["overall"])]
-    if not rows:
-        return None
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(10.2, 3.4), layout="constrained")
-        errors, excess = figure.subplots(1, 2, width_ratios=[1.35, 1])
-        number = np.arange(1, len(rows) + 1)
-        for key, colour, marker, label in (
-            ("v", BLUE, "o", "voltage, p.u."),
-            ("theta", ORANGE, "s", "angle, rad"),
-            ("overall", "#111827", "_", "all outputs"),
+        for label, colour, name in (
+            ("voltages outside limits", BLUE, "voltage_excess"),
+            ("overloads", ORANGE, "overload_excess"),
         ):
-            values = np.array([row.mae[key] for row in rows])
-            size = 26 if marker == "_" else 9
-            errors.scatter(number, values, s=size, color=colour, marker=marker, label=label, lw=1)
-        errors.set_yscale("log")
-        errors.set_xlabel("outage, by rank")
-        errors.xaxis.set_major_locator(MaxNLocator(integer=True))
-        errors.set_title("Mean absolute error")
-        errors.grid(axis="y")
-        errors.legend(ncols=3, loc="lower right", bbox_to_anchor=(1, 0.99), handletextpad=0.2)
-        exact, predicted = (
-            _values(rows, "holdout_excess"),
-            _values(rows, "holdout_excess_predicted"),
+            size = share * np.nan_to_num([getattr(row, name) for row in rows])
+            if size.any():
+                axes.barh(at, size, left=left, color=colour, height=0.72, label=label)
+            left = left + size
+        unsolved = np.maximum(0, np.array([row.severity for row in rows]) - left)
+        if unsolved.any():
+            axes.barh(at, unsolved, left=left, color=GREY, height=0.72, label="without a solution")
+        if study.intact["severity"] > 0:
+            axes.axvline(study.intact["severity"], color="#111827", lw=1, ls="--", label="intact")
+        axes.set_yticks(at, [row.outage for row in rows])
+        axes.set_ylim(max(1, len(rows)) - 0.4, -0.6)
+        axes.set_xlabel("severity: expected sum of limit violations")
+        axes.grid(axis="x")
+        if rows:
+            axes.legend(loc="lower right")
+        else:
+            axes.set_title("No outage exceeds a limit")
+    return axes
+
+
+def plot_map(study: "Screening", *, axes: Axes | None = None) -> Axes:
+    """The grid, each branch coloured by the severity that losing it adds to the intact grid's."""
+    network = study.network
+    xy, _ = positions(network)
+    worst = np.full(network.num_branches, np.nan)
+    for row in study.rows:
+        for label in row.outage.split(","):
+            for branch in network.elements.get(label, ()):
+                more = max(0.0, row.severity - study.intact["severity"])
+                worst[branch] = np.fmax(worst[branch], more)
+    lines = xy[np.stack([network.branch_from, network.branch_to], 1)]
+    studied, lost = ~np.isnan(worst), worst >= LOST_SUPPLY / 2
+    with _style():
+        axes = _axes(axes, (8, 7))
+        axes.add_collection(LineCollection(list(lines[~studied]), colors="#D1D5DB", linewidths=0.6))
+        order = np.flatnonzero(studied & ~lost)
+        order = order[np.argsort(worst[order], kind="stable")]
+        top = max(1e-3, float(worst[order].max(initial=0)))
+        drawn = LineCollection(
+            list(lines[order]), cmap=SHADES, linewidths=1.6,
+            norm=SymLogNorm(top / 1e3, vmin=0, vmax=top),
+        )  # fmt: skip
+        drawn.set_array(worst[order])
+        axes.add_collection(drawn)
+        axes.add_collection(LineCollection(list(lines[lost]), colors="#7C3AED", linewidths=2.4))
+        axes.plot(*xy.T, ls="none", marker="o", ms=2, color="#374151")
+        axes.set_aspect("equal")
+        axes.autoscale()
+        axes.set_axis_off()
+        axes.set_title(f"{network.name}: what losing each branch adds")
+        axes.figure.colorbar(
+            drawn, ax=axes, shrink=0.6, label="severity added (violet: loss of supply)"
         )
-        top = max(1e-3, exact.max(), predicted.max()) * 1.05
-        excess.plot([0, top], [0, top], color=GREY, lw=1, zorder=1)
-        excess.scatter(exact, predicted, s=14, color=BLUE, alpha=0.8, lw=0, zorder=2)
-        excess.set_xlabel("exact")
-        excess.set_ylabel("predicted")
-        excess.set_title("Limit violations on the hold-out")
-        excess.set_xlim(-0.02 * top, top)
-        excess.set_ylim(-0.02 * top, top)
-        excess.grid()
-        return as_svg(figure, "holdout")
+    return axes
 
 
-def _ranked_by_limits(study: Screening) -> list[OutageRow]:
-    """Outages that have a state to look at: not islanded, not without a nominal solution."""
-    return [row for row in study.rows if row.num_scenarios > 0]
+def plot_outage(
+    study: "Screening", outage: str, *, num: int = 15, axes: "tuple[Axes, Axes] | None" = None
+) -> tuple[Axes, Axes]:
+    """Voltages of the buses and loadings of the branches that an outage affects most.
+
+    Voltages: least to largest, 5 % to 95 % quantile, mean; loadings: mean, 95 and 99 % quantile,
+    largest; circles: the mean of the intact grid.
+
+    Raises:
+        OutageError: the study has no such outage, or no state of it.
+    """
+    row = study.row(outage)
+    if not row.num_scenarios:
+        raise OutageError(f"{outage} has no state to plot: {row.reason or row.status}")
+    with _style():
+        if axes is None:
+            from matplotlib import pyplot
+
+            figure, pair = pyplot.subplots(
+                1, 2, figsize=(11, 1.4 + 0.26 * num), layout="constrained"
+            )
+            figure.suptitle(described_outage(study.network, outage))
+            axes = (pair[0], pair[1])
+        _voltages(study, row, num, axes[0])
+        _loadings(study, row, num, axes[1])
+    return axes
 
 
-def _values(rows: Sequence[OutageRow], name: str) -> Real:
-    return np.nan_to_num(np.array([getattr(row, name) for row in rows], float))
-
-
-def _matrix(rows: Sequence[OutageRow], name: str) -> Real:
-    return np.nan_to_num(np.array([getattr(row, name) for row in rows], float))
-
-
-def _short(label: str) -> str:
-    return label if len(label) <= 12 else label[:11] + "…"
-
-
-def _heat_map(
-    rows: Sequence[OutageRow],
-    probability: Real,
-    labels: Sequence[str],
-    axis: str,
-    title: str,
-    colours: str,
-) -> str | None:
-    if not len(rows) or not probability.size or probability.max() <= 0:
-        return None
-    shown_rows = np.flatnonzero(probability.max(1) > 0)[:NUM_BARS]
-    heaviest = np.argsort(-probability[shown_rows].sum(0), kind="stable")[:NUM_COLUMNS]
-    columns = np.sort(heaviest[probability[shown_rows][:, heaviest].max(0) > 0])
-    picture = probability[np.ix_(shown_rows, columns)]
-    with mpl.rc_context(STYLE):
-        size = (min(10.2, 3.2 + 0.42 * len(columns)), 1.5 + 0.19 * len(shown_rows))
-        figure = Figure(figsize=size, layout="constrained")
-        axes = figure.subplots()
-        image = axes.imshow(picture, cmap=colours, vmin=0, vmax=1, aspect="auto")
-        axes.set_xticks(
-            range(len(columns)), [str(labels[c]) for c in columns], rotation=90, fontsize=7.5
+def plot_heat_map(
+    study: "Screening",
+    of: Literal["voltage", "loading"] = "voltage",
+    *,
+    num: int = 20,
+    axes: Axes | None = None,
+) -> Axes:
+    """Probability of a violation: the worst outages against the buses or branches of most."""
+    network = study.network
+    by_bus = of == "voltage"
+    labels = network.bus_labels if by_bus else network.branch_labels
+    share = bus_probability if by_bus else branch_probability
+    rows = [row for row in study.rows if row.num_scenarios > 0]
+    matrix = np.nan_to_num(np.array([share(row) for row in rows]).reshape(len(rows), len(labels)))
+    kept = np.flatnonzero(matrix.max(axis=1, initial=0) > 0)[:num]
+    heaviest = np.argsort(-matrix[kept].sum(axis=0), kind="stable")[:NUM_COLUMNS]
+    columns = np.sort(heaviest[matrix[kept][:, heaviest].max(axis=0, initial=0) > 0])
+    with _style():
+        axes = _axes(axes, (3.2 + 0.3 * len(columns), 1.8 + 0.22 * len(kept)))
+        image = axes.imshow(
+            matrix[np.ix_(kept, columns)], cmap=SHADES, vmin=0, vmax=1, aspect="auto"
         )
-        axes.set_yticks(range(len(shown_rows)), [rows[r].outage for r in shown_rows], fontsize=7.5)
-        axes.set_xticks(np.arange(len(columns) + 1) - 0.5, minor=True)
-        axes.set_yticks(np.arange(len(shown_rows) + 1) - 0.5, minor=True)
-        axes.grid(which="minor", color="#E5E7EB", lw=0.6)
-        axes.tick_params(which="both", length=0)
-        axes.set_xlabel(axis)
-        axes.set_ylabel("outage")
-        for spine in axes.spines.values():
-            spine.set_visible(False)
-        bar = figure.colorbar(image, ax=axes, fraction=0.04, pad=0.015, label=title)
-        bar.outline.set_visible(False)  # type: ignore[operator]
-        return as_svg(figure, axis)
+        axes.set_xticks(range(len(columns)), [labels[c] for c in columns], rotation=90)
+        axes.set_yticks(range(len(kept)), [rows[r].outage for r in kept])
+        axes.tick_params(length=0)
+        axes.set_title(f"share of scenarios with a violation of {of} limits")
+        axes.figure.colorbar(image, ax=axes, fraction=0.04, pad=0.015)
+    return axes
+
+
+def _voltages(study: "Screening", row: OutageRow, num: int, axes: Axes) -> None:
+    before = study.intact_row.bus_voltage_mean
+    rise = bus_probability(row) - np.nan_to_num(bus_probability(study.intact_row))
+    move = np.nan_to_num(np.abs(row.bus_voltage_mean - before), nan=-1)
+    at = np.lexsort((-move, -np.nan_to_num(rise, nan=-1)))[:num]
+    y = np.arange(len(at))
+    axes.hlines(y, row.bus_voltage_min[at], row.bus_voltage_max[at], color=BLUE, lw=1)
+    axes.hlines(y, row.bus_voltage_p5[at], row.bus_voltage_p95[at], color=BLUE, lw=5, alpha=0.5)
+    axes.plot(row.bus_voltage_mean[at], y, "o", color=BLUE, ms=4, label="mean")
+    axes.plot(before[at], y, **INTACT)
+    limited = study.limited
+    for limit in (limited.bus_v_min, limited.bus_v_max):
+        axes.plot(limit[at], y, "|", color=RED, ms=11, mew=2)
+    _finish(axes, [described(study.network, study.network.bus_labels[b]) for b in at])
+    axes.set_xlabel("voltage, p.u. (red: limits)")
+
+
+def _loadings(study: "Screening", row: OutageRow, num: int, axes: Axes) -> None:
+    tail: Real = 100 * np.stack([row.branch_loading, row.branch_loading_p95,
+                                 row.branch_loading_p99, row.branch_loading_max], 1)  # fmt: skip
+    order = np.argsort(-np.nan_to_num(tail[:, 2], nan=-1), kind="stable")
+    at = order[~np.isnan(tail[order, 2])][:num]
+    if not len(at):
+        axes.set_axis_off()
+        axes.set_title("no branch has a rating")
+        return
+    y = np.arange(len(at))
+    axes.hlines(y, tail[at, 0], tail[at, 3], color=ORANGE, lw=1)
+    axes.plot(tail[at, 0], y, "o", color=ORANGE, ms=4, label="mean")
+    axes.plot(tail[at, 1], y, "|", color=ORANGE, ms=8, mew=2, label="95 %")
+    axes.plot(tail[at, 2], y, "|", color=RED, ms=11, mew=2, label="99 %")
+    axes.plot(100 * study.intact_row.branch_loading[at], y, **INTACT)
+    axes.axvline(100, color=RED, lw=1)
+    _finish(axes, [described(study.network, study.network.branch_labels[b]) for b in at])
+    axes.set_xlabel("loading, % of the rating")
+
+
+def _finish(axes: Axes, labels: list[str]) -> None:
+    axes.set_yticks(range(len(labels)), labels)
+    axes.set_ylim(len(labels) - 0.4, -0.6)
+    axes.tick_params(length=0)
+    axes.grid(axis="x")
+    axes.legend(loc="best")
+
+
+def _style() -> AbstractContextManager[Any]:
+    return mpl.rc_context(STYLE)
+
+
+def _axes(axes: Axes | None, size: tuple[float, float]) -> Axes:
+    if axes is not None:
+        return axes
+    from matplotlib import pyplot
+
+    return pyplot.subplots(figsize=size, layout="constrained")[1]

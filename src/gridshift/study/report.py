@@ -1,19 +1,43 @@
-"""One self-contained HTML page of a study: no scripts, no fonts, no pictures from elsewhere."""
+"""One self-contained HTML page of a study: nothing is loaded from elsewhere.
 
+Its text is written here; the map, the table and the page of each outage are drawn by its own
+script from the numbers of `page_data`, so that no picture has to be made beforehand.
+"""
+
+import json
 import math
+from functools import partial
+from html import escape
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import jinja2
 
-from gridshift.study import figures
+from gridshift.grid.names import described, described_outage
+from gridshift.study.page_data import MOST_ROWS, page_data
+from gridshift.study.row import OutageRow
 from gridshift.study.screening import Screening
 from gridshift.study.store import Store
 from gridshift.study.text import real
+from gridshift.study.verdict import (
+    LIKELY,
+    NOTICEABLE,
+    Rise,
+    largest_rises,
+    limit_probability,
+    wilson,
+)
 from gridshift.trial.exact import EXACT
 
-NUM_SHOWN = 25
-"""Outages in the table; the others are one click away."""
+NUM_WORST = 6
+"""Outages that the top of the page describes in words."""
+KINDS = {
+    "lines": "single-line outages",
+    "trafos": "single-transformer outages",
+    "all": "single outages",
+    "n-2": "double-line outages",
+}
 
 
 def write_report(study: Screening, store: Store) -> Path:
@@ -34,51 +58,145 @@ def render(study: Screening) -> str:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.filters.update(
-        number=number, percent=percent, seconds=seconds, count=lambda n: f"{n:,}"
-    )
-    rows = list(enumerate(study.rows, 1))
+    environment.filters.update(number=number, percent=percent, count=lambda n: f"{n:,}")
+    limited, config = study.limited, study.config
+    rises = largest_rises(study.rows, study.intact_row)
+    data = page_data(study, rises)
     return environment.get_template("report.html.j2").render(
         study=study,
-        config=study.config,
-        exact=study.config.method == EXACT,
-        lost=[(rank, row) for rank, row in rows if row.lost_supply],
-        ranked=[(rank, row) for rank, row in rows if not row.lost_supply],
-        islands=[row for row in study.rows if row.islanded and not row.lost_supply],
-        num_shown=NUM_SHOWN,
-        tiles=_tiles(study),
-        what=_what(study),
-        has_ratings=bool(study.network.branch_rated.any() or study.config.rating_mva),
-        figures={
-            "severity": figures.severity_chart(study),
-            "voltage": figures.voltage_heat_map(study),
-            "overload": figures.overload_heat_map(study),
-            "holdout": figures.holdout_figure(study),
-        },
+        config=config,
+        exact=config.method == EXACT,
+        drawn=_drawn(study),
+        what=KINDS.get(config.contingencies, "listed outages"),
+        verdict=_verdict(study, rises),
+        worst=_worst(study, rises),
+        violated=any(row.severity > 0 for row in study.rows),
+        cut_short=MOST_ROWS if len(study.rows) > MOST_ROWS else 0,
+        tiles=_tiles(study, rises),
+        heat=data["heat"],
+        has_limits=bool((limited.bus_v_min > 0).any() or (limited.bus_v_max > 0).any()),
+        has_ratings=bool(limited.branch_rated.any()),
+        never=wilson(0.0, config.num_scenarios)[1],
+        missing=_missing(study, data["numFull"], len(data["details"])),
+        described=partial(described_outage, study.network),
+        costs=_costs(study),
+        provenance=_provenance(study),
+        css=_template("report.css"),
+        script="\n".join(_template(f"{name}.js") for name in ("page", "outage", "map")),
+        data=_embedded(data),
     )
 
 
-def _what(study: Screening) -> str:
-    kinds = {
-        "lines": "single-line outages",
-        "trafos": "single-transformer outages",
-        "all": "single outages",
-        "n-2": "double-line outages",
-    }
-    return kinds.get(study.config.contingencies, "listed outages")
+def summary_html(study: Screening) -> str:
+    """The worst outages as a small table, for notebooks."""
+    lines = []
+    for rank, row in enumerate(study.rows[:10], 1):
+        cells = (
+            rank,
+            described_outage(study.network, row.outage),
+            f"{row.mw_at_risk:,.1f} MW" if row.lost_supply else number(row.severity),
+            percent(limit_probability(row)),
+            row.worst_branch or row.worst_bus or "–",
+        )
+        lines.append("<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in cells) + "</tr>")
+    head = "".join(f"<th>{name}</th>" for name in ("#", "outage", "severity", "violated", "at"))
+    title = f"{study.network.name}: {len(study.rows):,} outages, {study.config.method}"
+    more = f"<p>and {len(study.rows) - 10:,} more</p>" if len(study.rows) > 10 else ""
+    return f"<p><b>{escape(title)}</b></p><table><tr>{head}</tr>{''.join(lines)}</table>{more}"
 
 
-def _tiles(study: Screening) -> list[tuple[str, str, str]]:
-    """(value, what it is, more about it) of the numbers on top of the page."""
-    studied = [row for row in study.rows if row.num_scenarios > 0]
+def _template(name: str) -> str:
+    return files("gridshift.study").joinpath("templates", name).read_text("utf-8")
+
+
+def _embedded(data: dict[str, Any]) -> str:
+    """As JSON that cannot end the element that it stands in."""
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
+    return text.replace("<", "\\u003c")
+
+
+def _drawn(study: Screening) -> str:
+    """How the loads vary, in words."""
+    spread, regime = study.config.spread, study.config.regime
+    if regime == "drawn":
+        how = "spread drawn between ±5 % and that for each" if spread > 0.05 else "the same for all"
+    else:
+        how = f"{regime} spread"
+    return f"±{number(100 * spread)} % ({how})"
+
+
+def _verdict(study: Screening, rises: list[Rise]) -> str:
+    """The answer of the study in a few sentences."""
+    total = len(study.rows)
     lost = sum(row.lost_supply for row in study.rows)
-    likely = sum(max(_or_0(row.any_voltage), _or_0(row.any_overload)) >= 0.5 for row in studied)
-    errors = sorted(row.mae["overall"] for row in studied if math.isfinite(row.mae["overall"]))
+    adding = sum(rise.size >= NOTICEABLE for rise in rises)
+    likely = sum(rise.size >= LIKELY for rise in rises)
+    if not total:
+        return "No outage was studied."
+    said = []
+    if lost:
+        who = "outage leaves" if lost == 1 else "outages leave"
+        said.append(f"{lost:,} of {total:,} {who} load without supply.")
+    if adding:
+        who = "outage makes" if adding == 1 else "outages make"
+        said.append(
+            f"{adding:,} of {total:,} {who} a violation more likely than on the intact grid at "
+            f"some bus or branch, {likely:,} of them by 50 percentage points or more."
+        )
+    elif not lost:
+        said.append(f"None of {total:,} outages makes a violation noticeably more likely.")
+    intact = max(_or_0(study.intact["any_voltage"]), _or_0(study.intact["any_overload"]))
+    if intact > 0:
+        said.append(
+            f"The intact grid itself exceeds a limit in {percent(intact)} of its scenarios; what "
+            "it has already is set apart below."
+        )
+    else:
+        said.append("The intact grid exceeds no limit.")
+    return " ".join(said)
+
+
+def _worst(study: Screening, rises: list[Rise]) -> list[dict[str, str]]:
+    """The first outages of the ranking that lose supply or add violations, in words."""
+    found = []
+    for row, rise in zip(study.rows, rises, strict=True):
+        if len(found) == NUM_WORST:
+            break
+        if row.lost_supply or rise.size >= NOTICEABLE:
+            text = described_outage(study.network, row.outage)
+            says = _loss(row) if row.lost_supply else _addition(study, row, rise)
+            found.append({"outage": row.outage, "text": text, "says": says})
+    return found
+
+
+def _loss(row: OutageRow) -> str:
+    return f"{row.mw_at_risk:,.1f} MW at risk. {row.reason}".strip()
+
+
+def _addition(study: Screening, row: OutageRow, rise: Rise) -> str:
+    """Where it adds a violation, how likely and how sure."""
+    network = study.network
+    label = (network.bus_labels if rise.is_bus else network.branch_labels)[rise.at]
+    low, high = wilson(rise.after, row.num_scenarios)
+    how = "is outside its voltage limits" if rise.is_bus else "is overloaded"
+    before = "" if not rise.before > 0 else f", {percent(rise.before)} on the intact grid"
+    return (
+        f"{described(network, label)} {how} in {percent(rise.after)} of scenarios "
+        f"(95 % interval {percent(low)} to {percent(high)}{before}); "
+        f"severity {number(row.severity)}"
+    )
+
+
+def _tiles(study: Screening, rises: list[Rise]) -> list[tuple[str, str, str]]:
+    """(value, what it is, more about it) of the numbers on top of the page."""
+    lost = sum(row.lost_supply for row in study.rows)
+    likely = sum(rise.size >= LIKELY for rise in rises)
+    errors = sorted(row.mae["overall"] for row in study.rows if math.isfinite(row.mae["overall"]))
     apart = f"{len(study.splitting):,} more cut demand off" if study.splitting else "worst first"
     tiles = [
         (f"{len(study.rows):,}", "outages ranked", apart),
         (f"{lost:,}", "leave load without supply", "islanded, or no nominal solution"),
-        (f"{likely:,}", "exceed a limit more often than not", "in half of their scenarios or more"),
+        (f"{likely:,}", "make a violation likely", "by 50 points or more, somewhere"),
     ]
     if errors:
         text = f"worst outage {number(errors[-1])}"
@@ -86,14 +204,87 @@ def _tiles(study: Screening) -> list[tuple[str, str, str]]:
     else:
         tiles.append(("exact", "every scenario solved", "by Newton's method"))
     resumed = int(study.cost["resumed"])
-    text = f"{resumed:,} rows were there already" if resumed else _workers(study)
+    workers = int(study.cost["workers"])
+    at_a_time = f"{workers} outage{'s' if workers != 1 else ''} at a time"
+    text = f"{resumed:,} rows were there already" if resumed else at_a_time
     tiles.append((seconds(study.cost["sweep_s"]), "for the sweep", text))
     return tiles
 
 
-def _workers(study: Screening) -> str:
-    workers = int(study.cost["workers"])
-    return f"{workers} outage{'s' if workers != 1 else ''} at a time"
+def _missing(study: Screening, num_full: int, num_details: int) -> list[str]:
+    """What the study or the page leaves out, in sentences."""
+    rows, network = study.rows, study.limited
+    studied = sum(row.num_scenarios > 0 for row in rows)
+    found = []
+    if len(rows) > studied:
+        found.append(
+            f"{len(rows) - studied:,} outages have no state to describe; why is in their row"
+        )
+    unrated = int((~network.branch_rated).sum())
+    if unrated:
+        found.append(f"overloads of {unrated:,} of {network.num_branches:,} branches: no rating")
+    failed = sum(row.unsolved > 0 for row in rows if row.num_scenarios)
+    if failed:
+        found.append(
+            f"{failed:,} outages have scenarios without a solution; the others are counted"
+        )
+    if num_full < studied:
+        text = f"this page has every bus and branch of the worst {num_full:,} outages"
+        if num_details > num_full:
+            text += f", the most affected of {num_details - num_full:,} more"
+        found.append(f"{text}; screening.parquet has all of all")
+    found.append("reactive limits of generators, controls that act after an outage, transients")
+    return found
+
+
+def _costs(study: Screening) -> list[tuple[str, str]]:
+    exact, cost = study.config.method == EXACT, study.cost
+    phases = [
+        ("training, once for the grid", "train_s"),
+        ("context: drawing and solving", "data_s"),
+        ("adapting", "fit_s"),
+        ("solving" if exact else "predicting", "predict_s"),
+        ("correcting predictions", "certify_s"),
+        ("counting violations", "risk_s"),
+        ("hold-out: drawing and solving", "holdout_s"),
+    ]
+    found = [(name, seconds(cost[key])) for name, key in phases if cost.get(key)]
+    found.append(("sweep, wall clock", seconds(cost["sweep_s"])))
+    found.append(("exact solves", f"{cost['num_solves']:,.0f}"))
+    found.append(("one row exactly", f"{number(cost['exact_us_per_row'])} µs"))
+    per_row = f"{number(cost['predict_us_per_row'])} µs"
+    found.append((f"one row {'in the sweep' if exact else 'predicted'}", per_row))
+    if not exact:
+        found.append(("all scenarios exactly instead", seconds(cost["exact_instead_s"])))
+        rows = cost["break_even_rows"]
+        pays = number(rows) if rows < 1e12 else "never"
+        found.append(("scenarios per outage from which predicting pays", pays))
+    return found
+
+
+def _provenance(study: Screening) -> list[tuple[str, str]]:
+    about, config = study.about, study.config
+    limits = "the grid's own"
+    if config.v_min or config.v_max or config.rating_mva:
+        rating = f"{config.rating_mva} MVA" if config.rating_mva else "none"
+        limits = f"v_min {config.v_min or 'grid'}, v_max {config.v_max or 'grid'}, "
+        limits += f"default rating {rating}"
+    machine, threads = about["machine"], about["threads"]
+    found = [("grid", about["origin"]), ("digest of the grid", about["grid_digest"][:16])]
+    if about.get("surrogate_digest"):
+        found.append(("digest of the surrogate", about["surrogate_digest"][:16]))
+    return [
+        *found,
+        ("method", config.method),
+        ("contingencies", config.contingencies),
+        ("root seed", str(config.seed)),
+        ("limits", limits),
+        ("made", about["made"]),
+        ("versions", ", ".join(f"{name} {version}" for name, version in about["versions"].items())),
+        ("machine", f"{machine['processor']}, {machine['cores']} cores, {machine['system']}"),
+        ("threads per worker", ", ".join(f"{name} {n}" for name, n in threads.items())
+         + f"; {int(study.cost['workers'])} workers"),
+    ]  # fmt: skip
 
 
 def _or_0(value: float) -> float:

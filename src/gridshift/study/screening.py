@@ -2,17 +2,23 @@
 
 import os
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from gridshift.errors import GridshiftError
+from gridshift.errors import GridshiftError, OutageError
 from gridshift.grid.network import Network
 from gridshift.grid.scenarios import Spread
+from gridshift.study.risk import with_limits
 from gridshift.study.row import OutageRow
 from gridshift.threads import usable_cores
 from gridshift.trial.exact import EXACT
 
 Redistribution = Literal["generators", "slack"]
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,11 +149,11 @@ class ScreenConfig:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Screening:
-    """A finished study."""
+    """A finished study: as rows, as tables, as pictures."""
 
     config: ScreenConfig
-    network: Network
-    rows: tuple[OutageRow, ...]
+    network: Network = field(repr=False)
+    rows: tuple[OutageRow, ...] = field(repr=False)
     """The worst outage first."""
     splitting: tuple[dict[str, Any], ...]
     """With `refuse_splits`: outages that cut demand off, by MW; not among the rows."""
@@ -168,6 +174,72 @@ class Screening:
     """Versions, machine, threads, digests."""
     report: Path | None = None
     """The page written for people."""
+
+    def row(self, outage: str) -> OutageRow:
+        """The row of an outage, `line:34` or `line:34,line:128`.
+
+        Raises:
+            OutageError: it is not in the study.
+        """
+        for row in self.rows:
+            if row.outage == outage:
+                return row
+        apart = any(split["outage"] == outage for split in self.splitting)
+        why = "cuts demand off and is not ranked" if apart else "is not in this study"
+        raise OutageError(f"{outage} {why}; see `outages` and `splitting`")
+
+    @cached_property
+    def limited(self) -> Network:
+        """The grid with the limits and ratings that were counted."""
+        config = self.config
+        return with_limits(
+            self.network, v_min=config.v_min, v_max=config.v_max, rating_mva=config.rating_mva
+        )
+
+    @cached_property
+    def outages(self) -> "pd.DataFrame":
+        """A row for each outage, the worst first; columns as in `frames.outages_frame`."""
+        from gridshift.study.frames import outages_frame
+
+        return outages_frame(self)
+
+    @cached_property
+    def buses(self) -> "pd.DataFrame":
+        """A row for each outage and bus; columns as in `frames.buses_frame`."""
+        from gridshift.study.frames import buses_frame
+
+        return buses_frame(self)
+
+    @cached_property
+    def branches(self) -> "pd.DataFrame":
+        """A row for each outage and rated branch; columns as in `frames.branches_frame`."""
+        from gridshift.study.frames import branches_frame
+
+        return branches_frame(self)
+
+    def plot_ranking(self, **options: Any) -> "Axes":
+        """The worst outages and what makes up their severity: `figures.plot_ranking`."""
+        from gridshift.study.figures import plot_ranking
+
+        return plot_ranking(self, **options)
+
+    def plot_map(self, **options: Any) -> "Axes":
+        """The grid, coloured by the severity of losing each branch: `figures.plot_map`."""
+        from gridshift.study.figures import plot_map
+
+        return plot_map(self, **options)
+
+    def plot_outage(self, outage: str, **options: Any) -> "tuple[Axes, Axes]":
+        """Voltages and loadings that an outage affects most: `figures.plot_outage`."""
+        from gridshift.study.figures import plot_outage
+
+        return plot_outage(self, outage, **options)
+
+    def _repr_html_(self) -> str:
+        """The worst outages as a table, for notebooks."""
+        from gridshift.study.report import summary_html
+
+        return summary_html(self)
 
     def to_json(self) -> dict[str, Any]:
         """The study as plain values; NaN stays, `text.json_value` makes it None."""

@@ -66,6 +66,7 @@ class Workspace:
     """
 
     variables: dict[str, Value] = field(default_factory=dict)
+    texts: dict[str, tuple[str, ...]] = field(default_factory=dict)  # cell arrays of texts
     numbers_left: int = MOST_NUMBERS
 
     def spend(self, count: int) -> None:

@@ -31,11 +31,12 @@ _ASSIGNMENT = re.compile(
 )
 _MANY = re.compile(r"\[(?P<names>[\w\s,]+)\]\s*=\s*(?P<function>\w+)\s*(?:\(\s*\))?")
 _PLAIN_MATRIX = re.compile(r"\[([^\[\]{}'\"]*)\]")
+_TEXT = re.compile(r"""'(?:[^'\n]|'')*'|"(?:[^"\n]|"")*\"""")
 _BLOCK = re.compile(r"(if|for|while|switch|try|parfor)\b")
 
 
-def run_case(text: str) -> dict[str, Value]:
-    """Fields of the returned struct by name; a cell array is left out, it holds no numbers.
+def run_case(text: str) -> dict[str, Value | tuple[str, ...]]:
+    """Fields of the returned struct by name; of cell arrays those that hold texts alone.
 
     Understood are assignments of matrices, numbers and strings, arithmetic on whole columns,
     MATPOWER's column names, and `if` on a known number. Nothing is skipped: whatever else a file
@@ -67,7 +68,7 @@ def run_case(text: str) -> dict[str, Value]:
     prefix = f"{out[0]}."
     return {
         name.removeprefix(prefix): value
-        for name, value in workspace.variables.items()
+        for name, value in (workspace.variables | workspace.texts).items()
         if name.startswith(prefix)
     }
 
@@ -130,8 +131,10 @@ def _execute(text: str, workspace: Workspace) -> None:
 def _assign(name: str, index: str | None, text: str, workspace: Workspace) -> None:
     variables = workspace.variables
     if text.startswith("{") and text.endswith("}") and index is None:
-        variables.pop(name, None)  # a cell array: bus names and the like
+        variables.pop(name, None)
+        workspace.texts[name] = _texts(text)
         return
+    workspace.texts.pop(name, None)
     value = _matrix(text, workspace) if _PLAIN_MATRIX.fullmatch(text) else evaluate(text, workspace)
     if index is None:
         # Changing one of two variables in place must leave the other as it is.
@@ -144,6 +147,14 @@ def _assign(name: str, index: str | None, text: str, workspace: Workspace) -> No
     if value.size != 1 and value.shape != (len(rows), len(columns)):
         raise ExpressionError(f"{value.shape} values for {len(rows)} rows, {len(columns)} columns")
     target[np.ix_(rows, columns)] = value
+
+
+def _texts(cells: str) -> tuple[str, ...]:
+    """Texts of a cell array such as bus names; none of one that holds anything else."""
+    if _TEXT.sub("", cells).strip("{};, \t\r\n"):
+        return ()
+    found = _TEXT.finditer(cells)
+    return tuple(m[0][1:-1].replace(m[0][0] * 2, m[0][0]).strip() for m in found)
 
 
 def _matrix(text: str, workspace: Workspace) -> Real:

@@ -6,6 +6,7 @@ import numpy as np
 
 from gridshift.arrays import Complex, Int
 from gridshift.errors import GridFileError, StorageError
+from gridshift.grid.names import own_name
 from gridshift.grid.network import BusKind, Network
 from gridshift.grid.readers.element_powers import ElementPowers, warn_of_left_out
 from gridshift.grid.readers.matlab_script import run_case
@@ -105,7 +106,18 @@ def _network(tables: Tables, path: Path) -> Network:
         branch_rating=np.stack([rating, rating], axis=1),
         branch_rated=~none & (rate < UNLIMITED_MVA),
         rating_kind="power",
+        names=_names(tables),
     )
+
+
+def _names(tables: Tables) -> dict[str, str]:
+    """Names of buses; MATPOWER knows no others, and no positions."""
+    labels = [f"bus:{n}" for n in tables.bus["BUS_I"].astype(np.int64)[tables.bus_on]]
+    given = tables.bus_names
+    if len(given) != len(tables.bus_on):
+        return {}
+    pairs = zip(labels, (given[row] for row in np.flatnonzero(tables.bus_on)), strict=True)
+    return {label: name for label, text in pairs if (name := own_name(text, label))}
 
 
 def _left_out(tables: Tables) -> ElementPowers:

@@ -41,6 +41,8 @@ class Tables:
     gen: Mapping[str, Real]
     branch: Mapping[str, Real]
     dcline: Mapping[str, Real]
+    bus_names: tuple[str, ...] = ()
+    """`mpc.bus_name`, if it holds texts."""
 
     def row_of(self, numbers: Real) -> Int:
         """Row in `bus` of each bus number, -1 where it is not there."""
@@ -143,7 +145,7 @@ class Sources:
         return last
 
 
-def tables_of(fields: Mapping[str, Value], source: str) -> Tables:
+def tables_of(fields: Mapping[str, Value | tuple[str, ...]], source: str) -> Tables:
     """The tables of a case, their values not looked at.
 
     Raises:
@@ -162,7 +164,9 @@ def tables_of(fields: Mapping[str, Value], source: str) -> Tables:
     dcline = np.asarray(fields.get("dcline", np.zeros((0, len(_DCLINE)))), float)
     if not len(dcline):
         dcline = np.zeros((0, len(_DCLINE)))
+    names = fields.get("bus_name")
     return Tables(
+        bus_names=names if isinstance(names, tuple) else (),
         base_mva=float(np.asarray(fields["baseMVA"])[0, 0]),
         dcline={name: dcline[:, column].copy() for column, name in enumerate(_DCLINE)},
         **columns,
@@ -174,7 +178,7 @@ def _numbers(table: str) -> dict[str, int]:
     return {name: columns[name] for name in NEEDED[table].split()}
 
 
-def _shape_problems(fields: Mapping[str, Value]) -> list[str]:
+def _shape_problems(fields: Mapping[str, Value | tuple[str, ...]]) -> list[str]:
     found = []
     version = fields.get("version")
     if not isinstance(version, str) or version != "2":

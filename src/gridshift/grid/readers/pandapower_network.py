@@ -10,6 +10,7 @@ from gridshift.errors import GridFileError, GridshiftWarning
 from gridshift.grid.network import BusKind, Network
 from gridshift.grid.readers.element_powers import consumed, warn_of_left_out
 from gridshift.grid.readers.pandapower_arrays import Assembled, assemble
+from gridshift.grid.readers.pandapower_names import bus_positions, element_names
 from gridshift.grid.readers.pandapower_powers import fixed_powers, left_out, load_powers
 from gridshift.grid.readers.pandapower_ratings import branch_ratings, is_real_rating
 
@@ -56,11 +57,12 @@ def network_from_pandapower(net, *, name: str, origin: str, source: str = "") ->
     v_min, v_max = _voltage_limits(grid)
     num_ties = len(branch.start) - len(grid.branch_from)
     rating = np.concatenate([branch_ratings(grid), np.full((num_ties, 2), np.inf)])
+    bus_labels = tuple(labels[b] for b in keep)
     return Network(
         name=name,
         origin=origin,
         base_mva=grid.base_mva,
-        bus_labels=tuple(labels[b] for b in keep),
+        bus_labels=bus_labels,
         bus_kind=grid.kind[keep],
         bus_kv=grid.kv[keep],
         bus_v_min=v_min[keep],
@@ -84,6 +86,8 @@ def network_from_pandapower(net, *, name: str, origin: str, source: str = "") ->
         branch_rating=rating,
         branch_rated=np.concatenate([is_real_rating(grid), np.zeros(num_ties, bool)]),
         rating_kind="current",
+        names=element_names(net, bus_labels),
+        bus_xy=bus_positions(net, grid)[keep],
     )
 
 

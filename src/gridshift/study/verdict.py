@@ -1,0 +1,89 @@
+"""What an outage adds to the intact grid, and how sure a share of scenarios is."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from gridshift.arrays import Real
+from gridshift.study.row import OutageRow
+
+Z_95 = 1.959964
+"""Standard deviations of a 95 % interval."""
+LIKELY = 0.5
+NOTICEABLE = 0.01
+"""Rise of the probability of a violation, at one bus or branch, from which an outage adds one."""
+
+
+def wilson(share: float, num_rows: int, *, z: float = Z_95) -> tuple[float, float]:
+    """Lowest and highest probability that a share of `num_rows` scenarios leaves plausible.
+
+    Source: E. B. Wilson, "Probable inference, the law of succession, and statistical inference",
+    J. Am. Stat. Assoc. 22, 1927.
+    """
+    if not num_rows or not np.isfinite(share):
+        return 0.0, 1.0
+    weight = z * z / num_rows
+    centre = (share + weight / 2) / (1 + weight)
+    half = z * np.sqrt(share * (1 - share) / num_rows + weight / (4 * num_rows)) / (1 + weight)
+    return max(0.0, float(centre - half)), min(1.0, float(centre + half))
+
+
+def bus_probability(of: OutageRow) -> Real:
+    """(B,) share of scenarios outside either voltage limit; NaN where there is none."""
+    under, over = of.bus_under, of.bus_over
+    both = np.fmax(under, 0) + np.fmax(over, 0)
+    both[np.isnan(under) & np.isnan(over)] = np.nan
+    return both
+
+
+def branch_probability(of: OutageRow) -> Real:
+    """(E,) share of scenarios with an overload; NaN without a rating."""
+    return of.branch_overload_probability
+
+
+def limit_probability(row: OutageRow) -> float:
+    """Share of scenarios in which some limit is exceeded; NaN if nothing was studied.
+
+    Where the row has no share of its own, the larger of that of voltages and that of overloads,
+    which is the least that it can be.
+    """
+    own = getattr(row, "violation_probability", float("nan"))
+    return float(own if own == own else np.fmax(row.any_voltage, row.any_overload))
+
+
+class Rise(NamedTuple):
+    """Where an outage raises the probability of a violation most."""
+
+    is_bus: bool
+    at: int
+    """Bus or branch; -1 if it rises nowhere."""
+    before: float
+    """Share of scenarios of the intact grid; NaN where it has no limit."""
+    after: float
+
+    @property
+    def size(self) -> float:
+        """How much of the probability the outage adds, 0 to 1."""
+        return self.after - float(np.nan_to_num(self.before)) if self.at >= 0 else 0.0
+
+
+def largest_rises(rows: Sequence[OutageRow], intact: OutageRow) -> list[Rise]:
+    """Of each outage the bus or branch whose violations become more likely by most."""
+    before_bus, before_branch = bus_probability(intact), branch_probability(intact)
+
+    def of(row: OutageRow) -> Rise:
+        found = Rise(True, -1, 0.0, 0.0)
+        for is_bus, share, before in (
+            (True, bus_probability, before_bus),
+            (False, branch_probability, before_branch),
+        ):
+            after = share(row)
+            if len(after):
+                rise = np.fmax(after, 0) - np.fmax(before, 0)
+                at = int(rise.argmax())
+                if rise[at] > found.size:
+                    found = Rise(is_bus, at, float(before[at]), float(after[at]))
+        return found
+
+    return [of(row) for row in rows]
