@@ -14,6 +14,7 @@ from gridshift.adapt.datasets import Dataset
 from gridshift.adapt.methods import METHODS
 from gridshift.adapt.surrogate import Surrogate, fit_output_transform
 from gridshift.learn.moments import EPS
+from gridshift.learn.regression import RegressionConfig
 from gridshift.learn.third_moment import SkewCorrected
 from gridshift.learn.whitening import fit_zca
 from gridshift.trial.metrics import mean_absolute_errors, mismatch_summary
