@@ -34,6 +34,11 @@ class Roster(click.ParamType):
         self.never = never or {}
 
     def convert(self, value, param, ctx) -> str:
+        """The name, if the roster has it.
+
+        Raises:
+            GridshiftError: it is another command's, and why.
+        """
         if why := self.never.get(value):
             raise GridshiftError(why)
         if value in self.also:  # such as newton, which needs none of what the roster loads
@@ -48,6 +53,7 @@ class RenamedOption(click.Option):
     """An option whose help shows its first name alone; the others are former ones."""
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """The option's line of the help, by its first name."""
         names, self.opts = self.opts, self.opts[:1]
         try:
             return super().get_help_record(ctx)

@@ -55,6 +55,7 @@ class StateRows(NamedTuple):
         return cls(values, free, moving, np.full_like(buses, -1))
 
     def rows(self, which: Int) -> "StateRows":
+        """The same for some of the rows."""
         return self._replace(values=self.values[which])
 
 
@@ -85,6 +86,7 @@ class Origin(IntEnum):
 
     @property
     def text(self) -> str:
+        """The name in lower case, as tables and JSON have it."""
         return self.name.lower()
 
 

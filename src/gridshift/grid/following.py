@@ -38,15 +38,29 @@ class Corrected(Protocol):
     """What a corrector returns of n states."""
 
     @property
-    def voltage(self) -> Real: ...
+    def voltage(self) -> Real:
+        """(n, 2 B)."""
+        ...
+
     @property
-    def mismatch(self) -> Real: ...
+    def mismatch(self) -> Real:
+        """(n,) largest, p.u."""
+        ...
+
     @property
-    def steps(self) -> Int: ...
+    def steps(self) -> Int:
+        """(n,) Newton steps taken."""
+        ...
+
     @property
-    def growth(self) -> Real: ...
+    def growth(self) -> Real:
+        """(n,) largest multiplier of the last factorisation."""
+        ...
+
     @property
-    def orientation(self) -> Real: ...
+    def orientation(self) -> Real:
+        """(n,) sign of the determinant of the Jacobian."""
+        ...
 
 
 Correct = Callable[[Real, Real], Corrected]

@@ -38,10 +38,12 @@ class Entry:
 
     @property
     def name(self) -> str:
+        """Quantity and element, 'v bus:7' for instance."""
         return f"{self.quantity} {self.element}"
 
     @property
     def unit(self) -> str:
+        """Unit of the quantity: 'p.u.' or 'rad'."""
         return UNITS[self.quantity]
 
 
@@ -106,10 +108,12 @@ class Layout:
 
     @property
     def num_inputs(self) -> int:
+        """X, the width of x."""
         return len(self.inputs)
 
     @property
     def num_outputs(self) -> int:
+        """Y, the width of y."""
         return len(self.outputs)
 
     @cached_property

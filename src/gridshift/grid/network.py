@@ -107,14 +107,17 @@ class Network:
 
     @property
     def num_buses(self) -> int:
+        """B, those without supply included."""
         return len(self.bus_kind)
 
     @property
     def num_loads(self) -> int:
+        """L, the number of demands of a scenario."""
         return len(self.load_bus)
 
     @property
     def num_branches(self) -> int:
+        """E, those out of service included."""
         return len(self.branch_from)
 
     @cached_property
@@ -252,7 +255,7 @@ class Network:
 
     def cut_off_buses(self) -> Int:
         """Buses without a path to any slack bus over branches in service, ascending."""
-        from gridshift.grid.kernels.graph import unreachable  # loads the compiler
+        from gridshift.grid.kernels.graph import unreachable  # numba, which reading doesn't need
 
         on = self.branch_in_service.copy()  # a kernel is compiled for arrays that can be written
         return unreachable(self.branch_from, self.branch_to, on, self.bus_kind == BusKind.SLACK)

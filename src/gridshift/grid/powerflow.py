@@ -33,6 +33,7 @@ class RowStatus(IntEnum):
 
     @property
     def text(self) -> str:
+        """The name in lower case, as tables and JSON have it."""
         return self.name.lower()
 
 

@@ -31,6 +31,7 @@ class Injections:
 
     @property
     def num_rows(self) -> int:
+        """R, the number of scenarios."""
         return len(self.load_p)
 
     @property
@@ -145,6 +146,7 @@ class Scenarios:
 
     @property
     def num_rows(self) -> int:
+        """R, the number of scenarios."""
         return len(self.widths)
 
     def rows(self, which: slice) -> Injections:

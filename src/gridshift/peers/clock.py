@@ -50,10 +50,12 @@ class Timing:
 
     @property
     def cpu_s(self) -> float:
+        """Median over rounds of the own thread's CPU time."""
         return median(self.cpu)
 
     @property
     def wall_s(self) -> float:
+        """Median over rounds of the wall time."""
         return median(self.wall)
 
 

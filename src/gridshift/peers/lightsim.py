@@ -32,6 +32,7 @@ class Lightsim2grid(Peer):
         return case.why_not_pandapower
 
     def prepare(self, case: Case, load_p: Real, load_q: Real, tol: float) -> Run:
+        """As `Peer.prepare`; the model and its units are made beforehand."""
         from lightsim2grid.lightsim2grid_cpp import InjectionSweepCPP
 
         model, base, rows = lightsim_model(case), case.network.base_mva, case.bus_rows

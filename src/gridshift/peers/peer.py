@@ -36,10 +36,6 @@ class Peer(ABC):
     most_rows: int | None = None
     """Rows beyond which timing takes too long; time per row doesn't depend on their number."""
 
-    @property
-    def is_lightsim2grid(self) -> bool:
-        return self.module == "lightsim2grid"
-
     def why_not(self, case: Case) -> str:
         """Why this peer can't solve the case, in words; empty if it can."""
         if find_spec(self.module) is None:

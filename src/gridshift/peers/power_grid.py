@@ -36,6 +36,7 @@ class PowerGridModel(Peer):
         return ""
 
     def prepare(self, case: Case, load_p: Real, load_q: Real, tol: float) -> Run:
+        """As `Peer.prepare`; the model and its units are made beforehand."""
         from power_grid_model import (
             CalculationMethod,
             ComponentType,

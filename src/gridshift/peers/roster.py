@@ -25,6 +25,7 @@ class Gridshift(Peer):
     name = "gridshift"
 
     def prepare(self, case: Case, load_p: Real, load_q: Real, tol: float) -> Run:
+        """As `Peer.prepare`; what the topology needs once is made beforehand."""
         network, injections = case.network, Injections(load_p=load_p, load_q=load_q)
         prepared = prepare(network)
 
@@ -42,6 +43,7 @@ class GridshiftNewton(Peer):
     name = "gridshift, Newton only"
 
     def prepare(self, case: Case, load_p: Real, load_q: Real, tol: float) -> Run:
+        """As `Peer.prepare`; what the topology needs once is made beforehand."""
         prepared = prepare(case.network)
         engine, topology = prepared.engine, prepared.topology
 
@@ -67,6 +69,7 @@ class Pandapower(Peer):
         return case.why_not_pandapower
 
     def prepare(self, case: Case, load_p: Real, load_q: Real, tol: float) -> Run:
+        """As `Peer.prepare`; what the topology needs once is made beforehand."""
         from pandapower import LoadflowNotConverged
 
         net, rows, base = copy.deepcopy(case.solved_net), case.bus_rows, case.network.base_mva

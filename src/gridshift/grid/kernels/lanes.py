@@ -52,6 +52,7 @@ class LanesType(types.Type):
 
     @property
     def vector(self) -> "VectorType":
+        """Type of the values that these lanes hold."""
         return VectorType(self.width, self.base)
 
 

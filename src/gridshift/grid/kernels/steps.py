@@ -8,10 +8,7 @@ Each function has its textbook twin in `tests/reference`.
 """
 # pyright: basic, reportCallIssue=false, reportArgumentType=false, reportAttributeAccessIssue=false
 
-import numba
-from numba.core import config
-
-from gridshift.grid.kernels import FOLDER
+from gridshift.grid.kernels import compiled
 from gridshift.grid.kernels.lanes import (
     coefficient,
     convert,
@@ -24,15 +21,6 @@ from gridshift.grid.kernels.lanes import (
     store,
     width,
 )
-
-
-def compiled(kernel):
-    """The kernel, to be compiled when first called, without the interpreter's lock, and kept."""
-    usual, config.CACHE_DIR = config.CACHE_DIR, str(FOLDER or "")
-    try:
-        return numba.njit(nogil=True, cache=FOLDER is not None, error_model="numpy")(kernel)
-    finally:
-        config.CACHE_DIR = usual
 
 
 @compiled
