@@ -87,8 +87,8 @@ def test_a_network_that_does_not_fit_is_refused(tmp_path):
     x = np.random.default_rng(0).normal(size=(50, 2))
     pd.DataFrame({"p": x[:, 0], "v": x[:, 1]}).to_csv(tmp_path / "t.csv", index=False)
     line = refused(
-        "fit-table", tmp_path / "t.csv", "--inputs", "p", "--outputs", "v", "--hidden",
-        "100000000", "--out", tmp_path / "model",
+        "fit-table", tmp_path / "t.csv", "--inputs", "p", "--outputs", "v", "--base", "mlp",
+        "--hidden", "100000000", "--out", tmp_path / "model",
     )  # fmt: skip
     assert "2 hidden layers of 100,000,000 units need about 200 PB of memory" in line
 
