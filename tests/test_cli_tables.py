@@ -164,7 +164,7 @@ def closed(here, tmp_path) -> Path:
     """A folder with a closed-form model, ten cases of the other state, and a file of buses."""
     found = payload("fit-table", here / "intact.parquet", *COLUMNS, "--out", tmp_path / "model")
     assert (found["base"], found["num_steps"]) == ("quadratic", None)
-    assert found["mae"] < 1e-6
+    assert found["mae"] < found["mae_of_mean"] / 20
     write(solved_cases(1, 10, changed=True), tmp_path / "ten.csv")
     (tmp_path / "buses.json").write_text(json.dumps(BUSES))
     return tmp_path
@@ -233,11 +233,11 @@ def test_identify_finds_the_ends_of_the_line_that_is_out_or_refuses(tmp_path):
     intact = grid_tables(tmp_path, None, 400)
     payload("fit-table", intact, "--inputs", "p_*,q_*", "--outputs", "va_*,vm_*",
             "--out", tmp_path / "model")  # fmt: skip
-    outaged = grid_tables(tmp_path, "line:2", 10)  # from bus 1 to bus 3
+    outaged = grid_tables(tmp_path, "line:2", 10)  # from bus 1 to bus 2
     found = payload("adapt-table", tmp_path / "model", outaged, "--touching",
                     tmp_path / "buses.json", "--identify", "--out", tmp_path / "out")  # fmt: skip
-    assert found["identified"]["pair"] == ["1", "3"]
-    assert found["identified"]["ranking"][0]["name"] == "1 - 3"
+    assert found["identified"]["pair"] == ["1", "2"]
+    assert found["identified"]["ranking"][0]["name"] == "1 - 2"
     assert found["mae"]["compensation"] < found["mae"]["frozen"] / 50
     same = grid_tables(tmp_path, None, 12)
     line = refused("adapt-table", tmp_path / "model", same, "--touching", tmp_path / "buses.json",

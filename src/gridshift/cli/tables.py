@@ -130,9 +130,8 @@ def fit_table(
         "fit_s": "time of the adaptation, s",
     },
     examples=[
-        "gridshift adapt-table model outage.csv --touching 'theta_1,theta_3,v_1,v_3' "
-        "--out adapted",
-        "gridshift adapt-table model outage.csv --touching buses.toml --between 1,3 --out adapted",
+        "gridshift adapt-table model outage.csv --touching 'theta_1,theta_2,v_1,v_2' --out adapted",
+        "gridshift adapt-table model outage.csv --touching buses.toml --between 1,2 --out adapted",
         "gridshift adapt-table model outage.csv --touching buses.toml --identify --out adapted",
         "gridshift adapt-table model outage.csv --method auto --onnx outage.onnx --out adapted "
         "--json",
