@@ -1,4 +1,4 @@
-"""Solved cases from any tool: fit a regressor once, adapt it to another state of the grid.
+"""Solved cases from any tool: the paper's network, fitted once and adapted by moments.
 
 Nothing below but the first part knows of power flow; replace it by your own rows.
 """
@@ -19,7 +19,8 @@ def solved_cases(network: gs.Network, role: str, num_rows: int):
     return np.hstack([loads.load_p, loads.load_q]) * network.base_mva, voltage
 
 
-base = gs.ICWRegressor(num_steps=1500, random_state=0).fit(*solved_cases(intact, "training", 500))
+base = gs.ICWRegressor(base="mlp", num_steps=1500, random_state=0)
+base.fit(*solved_cases(intact, "training", 500))
 context, test = solved_cases(outaged, "context", 60), solved_cases(outaged, "test", 300)
 adapted = {
     "frozen": base,

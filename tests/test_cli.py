@@ -15,6 +15,7 @@ from pathlib import Path
 
 import click
 import numpy
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
@@ -89,17 +90,19 @@ def folder(tmp_path_factory) -> Path:
     ):
         loads = gs.sample_loads(topology, gs.stream("case14", name), num_rows)
         columns = {"case": pa.array(range(num_rows))}
+        voltage = gs.solve(topology, loads).voltage
         parts = (
-            ("p", loads.load_p),
-            ("q", loads.load_q),
-            ("v", abs(gs.solve(topology, loads).voltage)),
-        )
+            ("p", loads.load_p), ("q", loads.load_q), ("v", abs(voltage)),
+            ("theta", np.angle(voltage)),
+        )  # fmt: skip
         for letter, values in parts:
             columns |= {f"{letter}_{k}": pa.array(values[:, k]) for k in range(values.shape[1])}
         if name.endswith("csv"):
             pyarrow.csv.write_csv(pa.table(columns), folder / name)
         else:
             pyarrow.parquet.write_table(pa.table(columns), folder / name)
+    buses = [f'"{k}" = ["theta_{k}", "v_{k}"]' for k in range(network.num_buses)]
+    (folder / "buses.toml").write_text("\n".join(["[buses]", *buses]) + "\n")
     return folder
 
 

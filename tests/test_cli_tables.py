@@ -156,7 +156,132 @@ def test_export_gives_a_model_of_the_adapted_surrogate(tmp_path):
     assert onnx_predict(out, np.ones((2, found["num_inputs"]))).shape == (2, found["num_outputs"])
 
 
+BUSES = {"buses": {"0": {"magnitude": "v_0"}, "1": {"magnitude": "v_1"}, "2": ["v_2"]}}
+
+
+@pytest.fixture
+def closed(here, tmp_path) -> Path:
+    """A folder with a closed-form model, ten cases of the other state, and a file of buses."""
+    found = payload("fit-table", here / "intact.parquet", *COLUMNS, "--out", tmp_path / "model")
+    assert (found["base"], found["num_steps"]) == ("quadratic", None)
+    assert found["mae"] < found["mae_of_mean"] / 20
+    write(solved_cases(1, 10, changed=True), tmp_path / "ten.csv")
+    (tmp_path / "buses.json").write_text(json.dumps(BUSES))
+    return tmp_path
+
+
+@pytest.mark.parametrize("base", ["linear", "quadratic", "mlp"])
+def test_every_base_adapts_by_ten_cases_where_the_change_is_named(base, here, tmp_path):
+    quick = QUICK if base == "mlp" else ("--base", base)
+    payload("fit-table", here / "intact.parquet", *COLUMNS, *quick, "--out", tmp_path / "model")
+    ten = write(solved_cases(1, 10, changed=True), tmp_path / "ten.csv")
+    found = payload("adapt-table", tmp_path / "model", ten, "--touching", "v_*", "--onnx",
+                    tmp_path / "y.onnx", "--out", tmp_path / "out")  # fmt: skip
+    assert (found["method"], found["num_context"]) == ("compensation", 10)
+    assert found["mae"]["compensation"] < found["mae"]["frozen"] / 50
+    assert found["mae"]["compensation"] < min(found["mae"]["context"], found["mae"]["paired"])
+    predicted = payload("predict-table", tmp_path / "out", here / "test.csv", "--out",
+                        tmp_path / "out.csv")  # fmt: skip
+    assert predicted["mae"] < 3 * found["mae"]["compensation"] + 1e-4
+
+
+@pytest.mark.parametrize(
+    "change",
+    [("--touching", "v_0,v_2"), ("--touching", "buses.json"),
+     ("--touching", "buses.json", "--between", "0,2"),
+     ("--touching", "buses.json", "--between", "0,2", "--between", "1,2")],
+    ids=" ".join,
+)  # fmt: skip
+def test_a_change_is_named_by_columns_or_by_buses_of_a_file(change, closed, monkeypatch):
+    monkeypatch.chdir(closed)
+    found = payload("adapt-table", "model", "ten.csv", *change, "--out", "out")
+    assert found["method"] == "compensation"
+    assert found["mae"]["compensation"] < found["mae"]["frozen"] / 10
+
+
+def test_a_toml_file_of_buses_says_what_the_json_file_says(closed):
+    (closed / "buses.toml").write_text(
+        '[buses]\n0 = {magnitude = "v_0"}\n1 = {magnitude = "v_1"}\n2 = ["v_2"]\n'
+    )
+    errors = [
+        payload("adapt-table", closed / "model", closed / "ten.csv", "--touching",
+                closed / f"buses.{kind}", "--out", closed / kind)["mae"]
+        for kind in ("toml", "json")
+    ]  # fmt: skip
+    assert errors[0] == errors[1]
+
+
+def grid_tables(folder: Path, outage: str | None, num_rows: int) -> Path:
+    """A table of case14, intact or not, with angles in degrees; and which columns a bus has."""
+    import gridshift as gs
+
+    network = gs.read_grid("case14")
+    if outage:
+        network = network.without(gs.parse_outage(network, outage))
+    loads = gs.sample_loads(network, gs.stream("case14", outage or "intact"), num_rows, spread=0.2)
+    voltage = gs.solve(network, loads).voltage
+    columns = {f"p_{k}": values for k, values in enumerate(loads.load_p.T)}
+    columns |= {f"q_{k}": values for k, values in enumerate(loads.load_q.T)}
+    columns |= {f"va_{k}": values for k, values in enumerate(np.degrees(np.angle(voltage)).T)}
+    columns |= {f"vm_{k}": values for k, values in enumerate(np.abs(voltage).T)}
+    buses = {str(k): {"angle_deg": f"va_{k}", "magnitude": f"vm_{k}"} for k in range(14)}
+    (folder / "buses.json").write_text(json.dumps({"buses": buses}))
+    return write(columns, folder / f"{outage or 'intact'}.parquet".replace(":", ""))
+
+
+def test_identify_finds_the_ends_of_the_line_that_is_out_or_refuses(tmp_path):
+    intact = grid_tables(tmp_path, None, 400)
+    payload("fit-table", intact, "--inputs", "p_*,q_*", "--outputs", "va_*,vm_*",
+            "--out", tmp_path / "model")  # fmt: skip
+    outaged = grid_tables(tmp_path, "line:2", 10)  # from bus 1 to bus 2
+    found = payload("adapt-table", tmp_path / "model", outaged, "--touching",
+                    tmp_path / "buses.json", "--identify", "--out", tmp_path / "out")  # fmt: skip
+    assert found["identified"]["pair"] == ["1", "2"]
+    assert found["identified"]["ranking"][0]["name"] == "1 - 2"
+    assert found["mae"]["compensation"] < found["mae"]["frozen"] / 50
+    same = grid_tables(tmp_path, None, 12)
+    line = refused("adapt-table", tmp_path / "model", same, "--touching", tmp_path / "buses.json",
+                   "--identify", "--out", tmp_path / "none")  # fmt: skip
+    assert "doesn't tell between which buses" in line
+    assert not (tmp_path / "none").exists()
+
+
 # what they refuse
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "words"),
+    [
+        (None, ("--touching", "v_9"), "no column of the model's outputs fits touching 'v_9'"),
+        (None, ("--touching", "none.json"), "cannot read none.json"),
+        (None, ("--identify",), "--identify needs --touching FILE"),
+        (None, ("--touching", "v_0", "--between", "0,1"), "--between needs --touching FILE"),
+        ("{", (), "no JSON that can be read"),
+        ("[]", (), "has no 'buses'"),
+        ('{"buses": {"0": ["v_0"]}, "lines": []}', (), "has a key 'lines'"),
+        ('{"buses": {"0": 3}}', (), "bus 0 of a.json has '3', not its columns"),
+        ('{"buses": {"0": ["v_0"]}, "branches": [["0"]]}', (), "not two buses"),
+        ('{"buses": {"0": ["v_0"], "1": ["v_9"]}}', (), "no output 'v_9'; the outputs are v_0"),
+        ('{"buses": {"0": ["v_0"]}}', (), "bus 0 alone has nothing to tell from"),
+        ('{"buses": {"0": ["v_0"]}}', ("--identify",), "give at least 2"),
+        (json.dumps(BUSES), ("--between", "0,7"), "no bus '7' in a.json"),
+        (json.dumps(BUSES), ("--between", "0"), "is not two buses"),
+    ],
+    ids=str,
+)
+def test_a_change_that_cannot_be_named_so(content, options, words, closed, monkeypatch):
+    monkeypatch.chdir(closed)
+    if content is not None:
+        Path("a.json").write_text(content)
+        options = ("--touching", "a.json", *options)
+    assert words in refused("adapt-table", "model", "ten.csv", *options, "--out", "out")
+    assert not Path("out").exists()
+
+
+def test_one_case_is_too_few_to_adapt(closed):
+    one = write(solved_cases(1, 1, changed=True), closed / "one.csv")
+    line = refused("adapt-table", closed / "model", one, "--touching", "v_*", "--out", closed / "o")
+    assert "has 1 rows; a context needs at least 4" in line
 
 
 def fit(table: Path, tmp_path: Path, columns: tuple[str, ...] = COLUMNS) -> str:

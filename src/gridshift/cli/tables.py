@@ -37,7 +37,7 @@ model_argument = click.argument("model", type=file_type, metavar="DIR")
         "wall_s": "time of it all, s",
     },
     examples=[
-        "gridshift fit-table intact.parquet --inputs 'p_*,q_*' --outputs 'v_*' --out model",
+        "gridshift fit-table intact.parquet --inputs 'p_*,q_*' --outputs 'theta_*,v_*' --out model",
         "gridshift fit-table intact.parquet --inputs 'p_*,q_*' --outputs 'v_*' --base mlp "
         "--transform zscore --hidden 64 --steps 200 --seed 1 --out model-zscore --json",
     ],
@@ -130,8 +130,8 @@ def fit_table(
         "fit_s": "time of the adaptation, s",
     },
     examples=[
-        "gridshift adapt-table model outage.csv --touching 'v_0,v_2' --out adapted",
-        "gridshift adapt-table model outage.csv --touching buses.toml --between 0,2 --out adapted",
+        "gridshift adapt-table model outage.csv --touching 'theta_1,theta_2,v_1,v_2' --out adapted",
+        "gridshift adapt-table model outage.csv --touching buses.toml --between 1,2 --out adapted",
         "gridshift adapt-table model outage.csv --touching buses.toml --identify --out adapted",
         "gridshift adapt-table model outage.csv --method auto --onnx outage.onnx --out adapted "
         "--json",
