@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gridshift.cli.automatic import check_target, choice_json, chosen_method, print_choice
-from gridshift.cli.bases import found_base, name_of, usable
+from gridshift.cli.bases import found_base, usable
 from gridshift.cli.folders import require_writable
 from gridshift.cli.group import command
 from gridshift.cli.options import (
@@ -124,6 +124,8 @@ COLUMNS = {
         "--spread 0.3 --seed 1 --v-min 0.94 --v-max 1.06 --rating 100 --workers 1 --top 5 "
         "--out screened14-newton",
         "gridshift screen case14 --method newton --scenarios 50 --out screened14-newton --json",
+        "gridshift screen case14 --method compensation --base quadratic --context 10 "
+        "--scenarios 200 --out compensated14",
         "gridshift screen case14 --method auto --target-mae 1e-3 --certify 1e-6 "
         "--correct-share 0.01 --scenarios 200 --context 50 --surrogate base14 --out certified14",
     ],
@@ -150,12 +152,9 @@ COLUMNS = {
     "--workers", type=click.IntRange(1, 1024), help="Outages studied at once.  [default: all cores]"
 )
 @click.option(
-    "--top",
-    type=click.IntRange(min=1),
-    default=15,
-    show_default=True,
+    "--top", type=click.IntRange(min=1), default=15, show_default=True,
     help="Outages to show; the files have all.",
-)
+)  # fmt: skip
 @start_options
 @certify_options
 @target_option
@@ -255,7 +254,7 @@ def _screened(
             METHODS[config.method], network, surrogate, num_context=config.num_context,
             spread=config.spread, seed=config.seed, base_name=base_name,
         )  # fmt: skip
-        name = name_of(base, METHODS[config.method])
+        name = METHODS[config.method].base_name(base)
     with progress("screening", num_outages, unit="outages") as done:
         done(0)
         result = study(
