@@ -69,6 +69,7 @@ def test_every_option_has_help_and_every_command_examples(name):
 
 NEEDED_BEFORE = {
     "adapt": "train", "screen": "train", "export": "train", "compare": "train", "pareto": "train",
+    "identify": "train",
     "adapt-table": "fit-table", "predict-table": "adapt-table",
 }  # fmt: skip
 """The command whose first example leaves what the examples of another one start from."""

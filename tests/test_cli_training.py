@@ -144,3 +144,46 @@ def test_a_context_too_small_is_a_row_of_the_comparison_before_any_training():
     problems = {row["method"]: row["problem"] for row in rows}
     assert "needs a context of at least 2" in problems["icw"]
     assert problems["tangent"] == ""
+
+
+def test_a_base_that_a_method_cannot_start_from_is_refused_in_one_line(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    args = ("case14", "--outage", "line:2", "--base", "quadratic")
+    for command, method, told in (
+        ("adapt", "icw", "take base mlp, or one of the methods compensation"),
+        ("adapt", "fine-tune", "base quadratic has none"),
+        ("adapt", "pfgnn", "starts from base pfgnn, not from base quadratic"),
+        ("adapt", "mmnp", "starts from a model of its own"),
+    ):
+        result = gridshift(command, *args, "--method", method)
+        assert result.exit_code == 1
+        assert told in result.stderr
+        assert len(result.stderr.splitlines()) == 1
+    for wrong in (("--paper",), ("--steps", "10")):
+        result = gridshift("train", "case14", "--base", "linear", *wrong, "--out", "x")
+        assert result.exit_code == 2
+        assert "takes no steps" in result.stderr
+    result = gridshift("train", "case14", "--base", "linear", "--transform", "zca", "--out", "x")
+    assert result.exit_code == 1
+    assert "transform zca is for networks" in result.stderr
+
+
+@pytest.mark.parametrize("num_context", [2, 5, 9])
+def test_compensation_works_from_two_cases_on(num_context, monkeypatch, tmp_path):
+    monkeypatch.setenv("GRIDSHIFT_CACHE", str(tmp_path))
+    args = ("adapt", "case14", "--outage", "line:2", "--test", "100", "--json")
+    context = "--context", str(num_context)
+    frozen = json.loads(gridshift(*args, "--method", "frozen").stdout)
+    found = json.loads(gridshift(*args, "--method", "compensation", *context).stdout)
+    assert (found["base"], found["num_context"]) == ("quadratic", num_context)
+    assert found["mae"]["overall"] < frozen["mae"]["overall"] / 5
+
+
+def test_identify_names_the_outage_that_was_drawn_and_nothing_for_the_intact_grid(
+    monkeypatch, tmp_path
+):
+    monkeypatch.setenv("GRIDSHIFT_CACHE", str(tmp_path))
+    found = json.loads(gridshift("identify", "case14", "--outage", "line:2", "--json").stdout)
+    assert found["decided"] == found["candidates"][0]["outage"] == "line:2"
+    assert len(found["candidates"][0]["buses"]) == 2
+    assert json.loads(gridshift("identify", "case14", "--json").stdout)["decided"] is None

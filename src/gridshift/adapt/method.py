@@ -107,6 +107,10 @@ class Method:
             config = replace(config, backbone=default_backbone(self.backbone))
         return config
 
+    def base_name(self, base: Base) -> str | None:
+        """Name of this base, in `BASES`; None if the method uses none, or a model of its own."""
+        return base.config.backbone.name if self.uses_surrogate and self.base is None else None
+
     def check_base_name(self, name: str) -> None:
         """Pass if the method can start from a base of this name, in `BASES`.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gridshift.cli.automatic import check_target, choice_json, chosen_method, print_choice
-from gridshift.cli.bases import found_base, name_of, usable
+from gridshift.cli.bases import found_base, usable
 from gridshift.cli.group import command
 from gridshift.cli.options import (
     ADAPTATION_KEYS,
@@ -103,7 +103,7 @@ def adapt(
         require_reachable(left, certify)
     rows_ = {"num_context": context, "spread": spread, "seed": seed}
     cases = Cases(left, num_test=test, **rows_)
-    more: dict[str, Any] = {}
+    more: dict[str, Any] = {"base": None}
     if method == AUTO:
         choice = chosen_method(
             cases, surrogate, base_name, num_rows=test, target_mae=target_mae, certify=certify
@@ -113,7 +113,7 @@ def adapt(
         if error_bars is not None:
             check_calibration(METHODS[method], context, error_bars)
         base, _ = found_base(METHODS[method], left, surrogate, base_name=base_name, **rows_)
-        more["base"] = name_of(base, METHODS[method])
+        more["base"] = METHODS[method].base_name(base)
         trial = Trial(base, METHODS[method], cases)
         measured = trial.measurement()
         if certify is not None or correct_share:

@@ -69,11 +69,6 @@ def found_base(
     return base, "trained" if watch.called or not kept else "reused"
 
 
-def name_of(base: "Base", method: "Method") -> str | None:
-    """Name of the base that a method starts from; None if it uses none, or has its own model."""
-    return base.config.backbone.name if method.uses_surrogate and method.base is None else None
-
-
 class _Watch:
     """Shows a training's progress; `called` tells whether there was any."""
 

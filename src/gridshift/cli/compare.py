@@ -33,9 +33,9 @@ ROW_KEYS = GRID_KEY | {
     "num_test": "fresh scenarios that errors are means over",
     "spread": "spread of the loads",
     "seed": "root seed",
-    "rows": "list, exact solving first: `method`, `kind` (the most it takes), `mae` (as in adapt), "
-    "`mismatch`, `num_solves`, `data_s`, `fit_s`, `gradient_s`, `us_per_row`, `us_per_1000_rows`, "
-    "`training_s` (once for the grid), `problem` (why it could not be measured)",
+    "rows": "list, exact solving first: `method`, `kind` (the most it takes), `base`, `mae` (as in "
+    "adapt), `mismatch`, `num_solves`, `data_s`, `fit_s`, `gradient_s`, `us_per_row`, "
+    "`us_per_1000_rows`, `training_s` (once for the grid), `problem` (why it could not be measured)",
 }
 methods_option = click.option(
     "--methods", "names", default="fast", show_default=True, metavar="A,B",
@@ -49,6 +49,8 @@ comparison_options = in_order(grid_argument, outage_option, methods_option, meas
     examples=[
         "gridshift compare case14 --outage line:2 --methods icw,frozen --context 50 --test 200 "
         "--surrogate base14",
+        "gridshift compare case14 --outage line:2 --methods compensation,ridge-features,frozen "
+        "--base quadratic --context 10 --test 200",
         "gridshift compare case14 --outage line:2 --methods frozen --spread 0.3 --seed 1 "
         "--surrogate base14 --json",
     ],
@@ -81,6 +83,8 @@ def compare(grid: str, as_json: bool, **asked: Any) -> None:
     examples=[
         "gridshift pareto case14 --outage line:2 --methods icw,frozen --context 50 --test 200 "
         "--surrogate base14 --out pareto14.svg",
+        "gridshift pareto case14 --outage line:2 --methods compensation --base quadratic "
+        "--context 10 --test 200 --out pareto14.svg",
         "gridshift pareto case14 --outage line:2 --methods frozen --spread 0.3 --seed 1 "
         "--surrogate base14 --out pareto14.png --json",
     ],

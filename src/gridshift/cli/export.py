@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from gridshift.cli.bases import found_base, name_of, usable
+from gridshift.cli.bases import found_base, usable
 from gridshift.cli.folders import require_writable_file
 from gridshift.cli.group import command
 from gridshift.cli.options import (
@@ -41,6 +41,8 @@ NO_FILE = {
     examples=[
         "gridshift export case14 --outage line:2 --method icw --context 100 --surrogate base14 "
         "--out line2.onnx",
+        "gridshift export case14 --outage line:2 --method compensation --base quadratic "
+        "--context 10 --out compensation14.onnx",
         "gridshift export case14 --outage line:2 --context 50 --spread 0.3 --seed 1 "
         "--surrogate base14 --out line2.onnx --json",
     ],
@@ -89,7 +91,7 @@ def export(
     model = done.model
     payload = {
         "grid": network.name, "outage": outage, "method": method,
-        "base": name_of(base, chosen), "num_context": done.num_context,
+        "base": chosen.base_name(base), "num_context": done.num_context,
         "num_solves": done.num_solves, "num_inputs": done.num_inputs,
         "num_outputs": done.num_outputs, "onnx": out, "num_bytes": model.num_bytes,
         "num_checked": model.num_checked, "max_difference": model.max_difference,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from gridshift.cli.bases import found_base, name_of, usable
+from gridshift.cli.bases import found_base, usable
 from gridshift.cli.group import command
 from gridshift.cli.options import (
     GRID_KEY,
@@ -36,6 +36,7 @@ TOP = 10
     },
     examples=[
         "gridshift identify case14 --outage line:2 --context 20",
+        "gridshift identify case14 --outage line:2 --surrogate base14",
         "gridshift identify case14 --outage line:6 --context 15 --base linear --spread 0.3 "
         "--seed 1 --json",
     ],
@@ -83,7 +84,7 @@ def identify(
         return [network.bus_labels[bus] for bus in touched]
 
     payload = {
-        "grid": network.name, "outage": outage, "base": name_of(base, method),
+        "grid": network.name, "outage": outage, "base": method.base_name(base),
         "num_context": len(cases), "num_solves": cases.num_solves,
         "candidates": [
             {"outage": name, "buses": buses(name), "left_out_mae": mae}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gridshift.cli.automatic import check_target, choice_json, chosen_method, print_choice
-from gridshift.cli.bases import found_base, name_of, usable
+from gridshift.cli.bases import found_base, usable
 from gridshift.cli.folders import require_writable
 from gridshift.cli.group import command
 from gridshift.cli.options import (
@@ -79,6 +79,8 @@ if TYPE_CHECKING:
         "gridshift screen --study study14.toml --contingencies generators --redistribute slack "
         "--out studied14",
         "gridshift screen case14 --contingencies n-2 --most-pairs 100 --scenarios 50 --out pairs14",
+        "gridshift screen case14 --method compensation --base quadratic --context 10 "
+        "--scenarios 200 --out compensated14",
         "gridshift screen case14 --method auto --target-mae 1e-3 --certify 1e-6 "
         "--correct-share 0.01 --scenarios 200 --context 50 --surrogate base14 --out certified14",
     ],
@@ -141,12 +143,9 @@ if TYPE_CHECKING:
     "--workers", type=click.IntRange(1, 1024), help="Outages studied at once.  [default: all cores]"
 )
 @click.option(
-    "--top",
-    type=click.IntRange(min=1),
-    default=15,
-    show_default=True,
+    "--top", type=click.IntRange(min=1), default=15, show_default=True,
     help="Outages to show; the files have all.",
-)
+)  # fmt: skip
 @start_options
 @certify_options
 @target_option
@@ -280,7 +279,7 @@ def _screened(
             setting.method, setting.network, surrogate, num_context=config.num_context,
             spread=config.spread, seed=config.seed, base_name=base_name,
         )  # fmt: skip
-        name = name_of(base, setting.method)
+        name = setting.method.base_name(base)
     for one in besides(setting):  # trained where it can be seen, and then found in the cache
         found_base(
             one.method, setting.network, None, num_context=one.num_context, spread=config.spread,

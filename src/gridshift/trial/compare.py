@@ -1,7 +1,7 @@
 """One table over all methods on one topology, exact solving among them: errors and costs."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,8 @@ class ComparisonRow:
     method: str
     kind: str
     """'exact', 'gradient steps', 'solved cases', 'network' or 'nothing': the most it takes."""
+    base: str | None = None
+    """What it started from, in `BASES`; None: nothing, or a model of its own."""
     problem: str = ""
     num_solves: int = 0
     mae: dict[str, float]
@@ -76,7 +78,8 @@ class Comparison:
         """The comparison as plain values."""
         rows = [
             {
-                "method": row.method, "kind": row.kind, "mae": row.mae, "mismatch": row.mismatch,
+                "method": row.method, "kind": row.kind, "base": row.base, "mae": row.mae,
+                "mismatch": row.mismatch,
                 "num_solves": row.num_solves, "data_s": row.cost.data_s, "fit_s": row.cost.fit_s,
                 "gradient_s": row.cost.gradient_s, "us_per_row": row.cost.predict_us_per_row,
                 "us_per_1000_rows": 1000 * row.cost.predict_us_per_row,
@@ -158,7 +161,8 @@ def _measured(method: Method, base_for: Callable[[Method], Base], cases: Cases) 
             method=method.name, kind=kind, problem=str(problem),
             mae=dict.fromkeys(QUANTITIES, float("nan")), mismatch=summarise(np.empty(0)),
         )  # fmt: skip
-    return _row(found, kind, training_seconds(base) if method.uses_surrogate else 0.0)
+    row = _row(found, kind, training_seconds(base) if method.uses_surrogate else 0.0)
+    return replace(row, base=method.base_name(base))
 
 
 def _row(found: Measurement, kind: str, training_s: float = 0.0) -> ComparisonRow:
