@@ -1,7 +1,7 @@
 """Which base model compensation should start from: error, seconds, and what ten cases make of it.
 
     python benchmarks/bases.py case30 case118 --bases linear quadratic mlp --spreads 0.1 0.2 0.5
-    python benchmarks/bases.py --summary    # prints the table, measures nothing
+    python benchmarks/bases.py --table    # writes the table into docs/robustness.md
 
 Every finished record is written to `benchmarks/results/bases.parquet` at once, and one that is
 there is not made again. Error on the intact grid: MAE over all outputs (p.u. and rad) of 1,000
@@ -16,7 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
-from book import Book, digits
+from book import Book, digits, write_table
+from departures import solved
 from gridshift.adapt.base import Base
 from gridshift.adapt.cache import cached_surrogate
 from gridshift.adapt.compensation import adapt_compensation
@@ -27,7 +28,7 @@ from gridshift.errors import GridshiftError
 from gridshift.grid.scenarios import stream
 from gridshift.learn.regression import REGRESSIONS
 from gridshift.threads import Threads
-from robustness import grid, solved, whole_outages
+from robustness import PAGE, grid, whole_outages
 
 RESULTS = Path(__file__).parent / "results" / "bases.parquet"
 NAMES = (*REGRESSIONS, "mlp")
@@ -61,17 +62,23 @@ def measure(case: str, name: str, spread: float) -> dict:
     return found
 
 
-def summarise(records: dict[str, dict]) -> None:
-    print("| grid | spread | base | intact grid | trained in, s | 10 cases, median | worst |")
-    print("|---|---|---|---|---|---|---|")
-    for name, one in records.items():
-        case, spread, base = name.split("|")
-        if "problem" in one:
-            print(f"| {case} | ±{float(spread):.0%} | {base} | {one['problem']} | | | |")
-            continue
-        cells = [f"{one['frozen']:.2g}", f"{one['train_s']:.2g}"]
-        cells += [f"{one[key]:.2g}" if key in one else "" for key in ("median", "worst")]
-        print(f"| {case} | ±{float(spread):.0%} | {base} |", " | ".join(cells), "|")
+def table(records: dict[str, dict]) -> str:
+    """Markdown, the smallest grid first."""
+    lines = ["| grid | spread | base | intact grid | training, s | 10 cases, median | worst |"]
+    lines.append("|---" * 7 + "|")
+    for name in sorted(records, key=_order):
+        one, (case, spread, base) = records[name], name.split("|")
+        cells = [one.get(key) for key in ("frozen", "train_s", "median", "worst")]
+        told = ["" if value is None else f"{value:.1e}".replace("e-0", "e-") for value in cells]
+        if one.get("train_s") is not None:
+            told[1] = f"{one['train_s']:.2g}"
+        lines.append(f"| {case} | ±{float(spread):.0%} | {base} | {' | '.join(told)} |")
+    return "\n".join(lines)
+
+
+def _order(key: str) -> tuple[int, str, int]:
+    case, spread, base = key.split("|")
+    return grid(case).num_buses, spread, NAMES.index(base)
 
 
 def main() -> None:
@@ -79,7 +86,7 @@ def main() -> None:
     parser.add_argument("cases", nargs="*")
     parser.add_argument("--bases", nargs="*", default=REGRESSIONS, choices=NAMES)
     parser.add_argument("--spreads", nargs="*", type=float, default=(0.1, 0.2, 0.5))
-    parser.add_argument("--summary", action="store_true")
+    parser.add_argument("--table", action="store_true", help="rewrite the table in the docs")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     book = Book(RESULTS)
@@ -95,13 +102,8 @@ def main() -> None:
             except GridshiftError as problem:
                 book.add(key, {"problem": str(problem)})
             print(f"{key}: {time.perf_counter() - began:.0f} s", flush=True)
-    if given.summary:
-        order = sorted(book.records, key=lambda key: (_place(key), key.split("|")[1]))
-        summarise({key: book.records[key] for key in order})
-
-
-def _place(key: str) -> int:
-    return grid(key.split("|")[0]).num_buses
+    if given.table:
+        write_table(PAGE, "bases", table(book.records))
 
 
 if __name__ == "__main__":

@@ -31,3 +31,11 @@ class Book:
 def digits(error: float) -> float:
     """An error with the digits that are worth keeping."""
     return float(f"{error:.3g}")
+
+
+def write_table(page: Path, mark: str, text: str) -> None:
+    """Put a table between its marks on a page."""
+    begin, end = f"<!-- {mark}:begin -->", f"<!-- {mark}:end -->"
+    before, rest = page.read_text(encoding="utf-8").split(begin)
+    after = rest.split(end)[1]
+    page.write_text(f"{before}{begin}\n{text}\n{end}{after}", encoding="utf-8")

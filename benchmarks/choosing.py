@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from book import Book, digits
+from book import Book, digits, write_table
 from gridshift.adapt.base import Base
 from gridshift.adapt.context import Context, Predictor
 from gridshift.adapt.methods import METHODS
@@ -38,7 +38,6 @@ from gridshift.trial.exact import EXACT, solve_timed
 
 RESULTS = Path(__file__).parent / "results" / "choosing.parquet"
 PAGE = Path(__file__).parent.parent / "docs" / "how-to-choose.md"
-BEGIN, END = "<!-- choosing:begin -->", "<!-- choosing:end -->"
 OUTAGES = {
     "case30": "line:9", "case118": "line:34", "case300": "line:228", "case1354pegase": "line:222",
 }  # fmt: skip
@@ -187,13 +186,6 @@ def cell(records: dict[str, dict], case: str, method: str, num: int) -> str:
     return f"{error} · {us:,.0f}" if us >= 10 else f"{error} · {us:.2g}"
 
 
-def write_table(records: dict[str, dict]) -> None:
-    text = PAGE.read_text(encoding="utf-8")
-    before, rest = text.split(BEGIN)
-    after = rest.split(END)[1]
-    PAGE.write_text(f"{before}{BEGIN}\n{table(records)}\n{END}{after}", encoding="utf-8")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("cases", nargs="*", choices=[*OUTAGES, []])
@@ -208,7 +200,7 @@ def main() -> None:
     elif given.cases:
         measure_all(book, list(tasks(given.cases)), times_only=False)
     if given.table:
-        write_table(book.records)
+        write_table(PAGE, "choosing", table(book.records))
 
 
 if __name__ == "__main__":
