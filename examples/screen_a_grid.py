@@ -4,7 +4,6 @@ import gridshift as gs
 
 config = gs.ScreenConfig(
     grid="case14",
-    method="newton",  # 'icw' trains a surrogate first and predicts
     num_scenarios=100,
     v_min=0.94,
     v_max=1.10,
@@ -12,5 +11,9 @@ config = gs.ScreenConfig(
 )
 study = gs.screen(config)
 for rank, row in enumerate(study.rows[:5], 1):
-    print(f"{rank}. {row.outage:8} severity {row.severity:.3f}, overload {row.any_overload:.0%}")
-print(f"{len(study.splitting)} outages split the grid:", *(s["outage"] for s in study.splitting))
+    if row.lost_supply:
+        print(f"{rank}. {row.outage:8} {row.mw_at_risk:.1f} MW without supply")
+        continue
+    likely = f"{row.violation_probability:.1%} ± {row.standard_error:.1%}"
+    print(f"{rank}. {row.outage:8} severity {row.severity:.3f}, violation {likely}")
+print("what they add:", *(f"{row.outage}: {row.added_branch or '-'}" for row in study.rows[:5]))

@@ -148,9 +148,10 @@ def _legend(result: "Screening", shown: "tuple[OutageRow, ...]") -> list[str]:
     islands = [row for row in shown if row.islanded]
     if islands:
         mw = max(row.mw_generation_cut_off for row in islands)
+        gone = f", with up to {mw:,.1f} MW of generation" if mw > 0 else ""
         lines.append(
-            f"split: buses are cut off, with up to {mw:,.1f} MW of generation; the rest of the "
-            "grid is solved exactly, and the slack makes up for what is missing"
+            f"split: buses are cut off{gone}; the rest of the grid is solved exactly, and the "
+            "slack makes up for what is missing"
         )
     return lines
 

@@ -155,7 +155,7 @@ def _stopped(rows: Sequence[OutageRow], config: ScreenConfig) -> list[str]:
     drawn = sum(row.num_solves for row in rows)
     words = {
         "precision": f"{{}} reached the precision of {config.precision:g}",
-        "harmless": f"{{}} are below {config.harmless_below:g} with all of their interval",
+        "harmless": f"{{}} surely below a probability of {config.harmless_below:g}",
         "all": f"{{}} used all {config.num_scenarios:,} scenarios and are less precise",
     }
     told = ", ".join(words[why].format(f"{n:,}") for why, n in sorted(counts.items()))
