@@ -16,6 +16,7 @@ from gridshift.cli.options import (
     certify_options,
     context_option,
     drawn_options,
+    export_option,
     grid_argument,
     method_option,
     surrogate_option,
@@ -90,7 +91,10 @@ COLUMNS = {
 
 
 @command(
-    writes={"out": ("screening.parquet", "summary.json", "report.html")},
+    writes={
+        "out": ("screening.parquet", "summary.json", "report.html"),
+        "export_to": ("outages.csv", "branches.parquet", "map.svg"),
+    },
     keys=GRID_KEY
     | {
         "num_outages": "outages in the ranking",
@@ -122,7 +126,7 @@ COLUMNS = {
         "gridshift screen case14 --contingencies all --method newton --scenarios 50 "
         "--spread 0.3 --seed 1 --v-min 0.94 --v-max 1.06 --rating 100 --workers 1 --top 5 "
         "--out screened14-newton",
-        "gridshift screen case14 --method newton --scenarios 50 --out screened14-newton --json",
+        "gridshift screen case14 --method newton --scenarios 50 --export files14 --json",
         "gridshift screen case14 --method auto --target-mae 1e-3 --certify 1e-6 "
         "--correct-share 0.01 --scenarios 200 --context 50 --surrogate base14 --out certified14",
     ],
@@ -149,12 +153,9 @@ COLUMNS = {
     "--workers", type=click.IntRange(1, 1024), help="Outages studied at once.  [default: all cores]"
 )
 @click.option(
-    "--top",
-    type=click.IntRange(min=1),
-    default=15,
-    show_default=True,
+    "--top", type=click.IntRange(min=1), default=15, show_default=True,
     help="Outages to show; the files have all.",
-)
+)  # fmt: skip
 @surrogate_option
 @certify_options
 @target_option
@@ -162,11 +163,13 @@ COLUMNS = {
     "--out", type=click.Path(path_type=Path), metavar="DIR",
     help="Folder for rows, summary and report.  [default: results/GRID]",
 )  # fmt: skip
+@export_option
 def screen(
     grid: str, contingencies: str, scenarios: int, method: str, context: int, holdout: int,
     spread: float, seed: int, v_min: float | None, v_max: float | None, rating: float | None,
     workers: int | None, top: int, surrogate: Path | None, certify: float | None,
-    correct_share: float, target_mae: float | None, out: Path | None, as_json: bool,
+    correct_share: float, target_mae: float | None, out: Path | None, export_to: Path | None,
+    as_json: bool,
 ) -> None:  # fmt: skip
     """Rank the outages of a grid by what they do under load uncertainty.
 
@@ -188,6 +191,7 @@ def screen(
     network = usable(read_grid(grid), "").network
     folder = Path("results") / network.name if out is None else out
     require_writable(folder)
+    require_writable(export_to or folder)
     require_possible(network, config)
     more: dict[str, Any] = {}
     if method == AUTO:
@@ -195,6 +199,8 @@ def screen(
         config = replace(config, method=more["choice"]["method"])
     result, came_from = _screened(config, network, surrogate, folder)
     more["surrogate"] = came_from
+    if export_to is not None:
+        result.export(export_to)
 
     def render(console) -> None:
         if "choice" in more:
