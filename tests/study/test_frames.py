@@ -79,6 +79,14 @@ def test_a_default_rating_is_in_the_table():
     assert frame.mean_percent.notna().any()
 
 
+def test_a_grid_without_ratings_has_an_empty_table_of_branches():
+    config = gs.ScreenConfig(grid="case14", method="newton", num_scenarios=2, workers=1)
+    study = gs.screen(config)
+    assert len(study.branches) == 0
+    assert "p99_ka" in study.branches
+    assert len(study.buses) == 14 * len(study.rows)
+
+
 def test_a_study_of_nothing_still_has_its_tables(study):
     from dataclasses import replace
 

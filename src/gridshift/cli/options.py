@@ -137,3 +137,7 @@ target_option = click.option(
     "--target-mae", type=float, metavar="ERROR",
     help="Largest mean error over all outputs, for --method auto.",
 )  # fmt: skip
+export_option = click.option(
+    "--export", "export_to", type=click.Path(path_type=Path), metavar="DIR",
+    help="Folder for tables as CSV and parquet and pictures as PNG and SVG.",
+)  # fmt: skip

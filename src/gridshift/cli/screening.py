@@ -16,6 +16,7 @@ from gridshift.cli.options import (
     certify_options,
     context_option,
     drawn_options,
+    export_option,
     method_option,
     start_options,
     target_option,
@@ -30,7 +31,10 @@ if TYPE_CHECKING:
 
 
 @command(
-    writes={"out": ("screening.parquet", "summary.json", "report.html")},
+    writes={
+        "out": ("screening.parquet", "summary.json", "report.html"),
+        "export_to": ("outages.csv", "branches.parquet", "map.svg"),
+    },
     keys=GRID_KEY
     | {
         "num_outages": "outages in the ranking",
@@ -81,6 +85,7 @@ if TYPE_CHECKING:
         "gridshift screen case14 --contingencies n-2 --most-pairs 100 --scenarios 50 --out pairs14",
         "gridshift screen case14 --method compensation --base quadratic --context 10 "
         "--scenarios 200 --out compensated14",
+        "gridshift screen case14 --scenarios 50 --export files14 --json",
         "gridshift screen case14 --method auto --target-mae 1e-3 --certify 1e-6 "
         "--correct-share 0.01 --scenarios 200 --context 50 --surrogate base14 --out certified14",
     ],
@@ -153,10 +158,11 @@ if TYPE_CHECKING:
     "--out", type=click.Path(path_type=Path), metavar="DIR",
     help="Folder for rows, summary and report.  [default: results/GRID]",
 )  # fmt: skip
+@export_option
 def screen(
     grid: str | None, study: Path | None, top: int, base_name: str | None,
-    surrogate: Path | None, target_mae: float | None, out: Path | None, as_json: bool,
-    **options: Any,
+    surrogate: Path | None, target_mae: float | None, out: Path | None, export_to: Path | None,
+    as_json: bool, **options: Any,
 ) -> None:  # fmt: skip
     """Rank the outages of a grid by what they do under uncertainty.
 
@@ -174,6 +180,7 @@ def screen(
     network = usable(read_grid(config.grid), "").network
     folder = Path("results") / network.name if out is None else out
     require_writable(folder)
+    require_writable(export_to or folder)
     require_possible(network, config)
     more: dict[str, Any] = {}
     if config.method == AUTO:
@@ -181,6 +188,8 @@ def screen(
         config = replace(config, method=more["choice"]["method"])
     result, came_from, more["base"] = _screened(config, network, surrogate, base_name, folder)
     more["surrogate"] = came_from
+    if export_to is not None:
+        result.export(export_to)
 
     def render(console) -> None:
         if "choice" in more:

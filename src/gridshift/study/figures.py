@@ -141,13 +141,17 @@ def plot_heat_map(
     columns = np.sort(heaviest[matrix[kept][:, heaviest].max(axis=0, initial=0) > 0])
     with _style():
         axes = _axes(axes, (3.2 + 0.3 * len(columns), 1.8 + 0.22 * len(kept)))
+        axes.set_title(f"share of scenarios with a violation of {of} limits")
+        if not len(columns):
+            axes.set_axis_off()
+            axes.text(0.5, 0.5, "none", ha="center", transform=axes.transAxes)
+            return axes
         image = axes.imshow(
             matrix[np.ix_(kept, columns)], cmap=SHADES, vmin=0, vmax=1, aspect="auto"
         )
         axes.set_xticks(range(len(columns)), [labels[c] for c in columns], rotation=90)
         axes.set_yticks(range(len(kept)), [rows[r].outage for r in kept])
         axes.tick_params(length=0)
-        axes.set_title(f"share of scenarios with a violation of {of} limits")
         axes.figure.colorbar(image, ax=axes, fraction=0.04, pad=0.015)
     return axes
 

@@ -73,7 +73,7 @@ def buses_frame(study: "Screening") -> "pd.DataFrame":
     kv = np.where(network.bus_kv > 0, network.bus_kv, np.nan)
     for name in ("min", "p5", "mean", "p95", "max"):
         values = table.add(f"{name}_pu", lambda row, name=name: getattr(row, f"bus_voltage_{name}"))
-        table.columns[f"{name}_kv"] = (values.reshape(-1, len(at)) * kv).ravel()
+        table.columns[f"{name}_kv"] = (values.reshape(len(table.rows), len(at)) * kv).ravel()
     table.add("mean_change_pu", lambda row: row.bus_voltage_mean - intact.bus_voltage_mean)
     return table.frame()
 
@@ -103,7 +103,7 @@ def branches_frame(study: "Screening") -> "pd.DataFrame":
     for name in ("mean", "p95", "p99", "max"):
         field = "branch_loading" + (f"_{name}" if name != "mean" else "")
         values = table.add(f"{name}_percent", lambda row, f=field: 100 * getattr(row, f)[at])
-        table.columns[f"{name}_ka"] = (values.reshape(-1, len(at)) * ka / 100).ravel()
+        table.columns[f"{name}_ka"] = (values.reshape(len(table.rows), len(at)) * ka / 100).ravel()
     table.add("worst", lambda row: row.branch_worst[at])
     table.add("mean_change_percent",
               lambda row: 100 * (row.branch_loading - intact.branch_loading)[at])  # fmt: skip

@@ -9,9 +9,11 @@ from gridshift.arrays import Int, Real
 from gridshift.grid.network import Network
 
 NUM_PIVOTS = 60
-NUM_STEPS = 150
+NUM_STEPS = 80
 NEIGHBOURS = 8
 """Nearest buses that push each other apart in a layout."""
+FAR = 0.05
+"""How strongly regions push, as a share of what their buses would."""
 FEW = 0.5
 """Share of buses whose positions are known below which all are laid out."""
 
@@ -39,51 +41,67 @@ def laid_out(network: Network) -> Real:
     """(B, 2) positions in which a branch is about as long as any other.
 
     A projection of the graph's distances to some pivots, then springs along branches against a
-    push between close buses. The same grid always gives the same drawing.
+    push from the nearest buses and from the middle of each pivot's region. The same grid always
+    gives the same drawing.
 
-    Source: Brandes and Pich, "Eigensolver methods for progressive multidimensional scaling of
-    large data", 2006.
+    Sources: Brandes and Pich, "Eigensolver methods for progressive multidimensional scaling of
+    large data", 2006; Fruchterman and Reingold, "Graph drawing by force-directed placement", 1991.
     """
-    xy = _projected(network)
+    num = network.num_buses
+    distances = _to_pivots(network)
+    xy = _projected(distances)
     ends = np.stack([network.branch_from, network.branch_to])
     ends = ends[:, ends[0] != ends[1]]
-    if not ends.size or len(xy) < 3:
+    if not ends.size or num < 3:
         return xy
-    length = np.linalg.norm(xy[ends[0]] - xy[ends[1]], axis=1)
-    xy = xy / (np.median(length[length > 0]) if (length > 0).any() else 1.0)
+    xy = xy * (np.sqrt(num) / np.ptp(xy, axis=0).max())
     xy = xy + np.random.default_rng(0).normal(size=xy.shape) * 0.1  # apart, where distances agree
-    degree = np.maximum(1, np.bincount(ends.ravel(), minlength=len(xy)))[:, None]
-    near = min(NEIGHBOURS, len(xy) - 1)
+    region = distances.argmin(axis=1)
+    mass = np.maximum(1, np.bincount(region, minlength=distances.shape[1]))
+    near = min(NEIGHBOURS, num - 1)
+    pulls = sp.csr_array(
+        (np.repeat([1.0, -1.0], ends.shape[1]), (ends.ravel(), np.tile(range(ends.shape[1]), 2))),
+        shape=(num, ends.shape[1]),
+    )
     for step in range(NUM_STEPS):
-        pull = np.zeros_like(xy)
         gap = xy[ends[1]] - xy[ends[0]]
-        size = np.linalg.norm(gap, axis=1, keepdims=True) + 1e-9
-        force = gap * (1 - 1 / size) / 2
-        np.add.at(pull, ends[0], force)
-        np.add.at(pull, ends[1], -force)
-        found = KDTree(xy).query(xy, near + 1)
-        distance, other = np.asarray(found[0])[:, 1:, None], np.asarray(found[1])[:, 1:]
-        away = xy[:, None] - xy[other]
-        room = np.maximum(0, 1.2 / (distance + 0.1) - 1)
-        xy = xy + (pull / degree + 0.15 * (away * room).sum(axis=1)) * (1 - 0.8 * step / NUM_STEPS)
+        move = pulls @ (gap * np.linalg.norm(gap, axis=1, keepdims=True))
+        away = xy[:, None] - xy[np.asarray(KDTree(xy).query(xy, near + 1)[1])[:, 1:]]
+        square = np.square(away).sum(axis=2, keepdims=True)
+        move += (away / (square + 0.01)).sum(axis=1)
+        centre = np.zeros((len(mass), 2))
+        np.add.at(centre, region, xy)
+        centre /= mass[:, None]
+        square = (xy * xy).sum(axis=1)[:, None] + (centre * centre).sum(axis=1) - 2 * xy @ centre.T
+        push = FAR * mass / (square + mass)
+        move += xy * push.sum(axis=1, keepdims=True) - push @ centre
+        size = np.linalg.norm(move, axis=1, keepdims=True) + 1e-9
+        most = 0.03 * np.sqrt(num) * (1 - step / NUM_STEPS) ** 2 + 0.02
+        xy = xy + move / size * np.minimum(size, most)
     return xy
 
 
-def _projected(network: Network) -> Real:
+def _to_pivots(network: Network) -> Real:
+    """(B, P) branches between each bus and some buses that are far from each other."""
     graph = _graph(network)
-    pivots: list[int] = [int(np.diff(graph.indptr).argmax())]
+    pivot = int(np.diff(graph.indptr).argmax())
     distances: list[Real] = []
     for _ in range(min(NUM_PIVOTS, network.num_buses)):
-        found = dijkstra(graph, indices=pivots[-1], unweighted=True)
+        found = dijkstra(graph, indices=pivot, unweighted=True)
         reach = found[np.isfinite(found)].max()
         distances.append(np.where(np.isfinite(found), found, reach + 2))
-        pivots.append(int(np.min(distances, axis=0).argmax()))
-    square = np.square(np.array(distances).T)
+        pivot = int(np.min(distances, axis=0).argmax())
+    return np.array(distances).T
+
+
+def _projected(distances: Real) -> Real:
+    """(B, 2) coordinates of largest variance that reproduce the distances to the pivots."""
+    square = np.square(distances)
     centred = square - square.mean(axis=0) - square.mean(axis=1, keepdims=True) + square.mean()
     _, vectors = np.linalg.eigh(centred.T @ centred)
     axes = centred @ vectors[:, -2:][:, ::-1]
     if axes.shape[1] < 2:
-        return np.zeros((network.num_buses, 2))
+        return np.zeros((len(distances), 2))
     turned = np.where(np.abs(axes).max(axis=0) == axes.max(axis=0), 1, -1)
     return axes * turned
 

@@ -135,16 +135,22 @@ def _verdict(study: Screening, rises: list[Rise]) -> str:
         return "No outage was studied."
     said = []
     if lost:
-        who = "outage leaves" if lost == 1 else "outages leave"
-        said.append(f"{lost:,} of {total:,} {who} load without supply.")
+        verb = "leaves" if lost == 1 else "leave"
+        said.append(f"{lost:,} of {total:,} outages {verb} load without supply.")
     if adding:
-        who = "outage makes" if adding == 1 else "outages make"
+        verb = "makes" if adding == 1 else "make"
         said.append(
-            f"{adding:,} of {total:,} {who} a violation more likely than on the intact grid at "
-            f"some bus or branch, {likely:,} of them by 50 percentage points or more."
+            f"{adding:,} of {total:,} outages {verb} a violation more likely than on the intact "
+            f"grid at some bus or branch, {likely:,} of them by 50 percentage points or more."
         )
     elif not lost:
         said.append(f"None of {total:,} outages makes a violation noticeably more likely.")
+    if study.splitting:
+        most = max(split["mw_cut_off"] for split in study.splitting)
+        said.append(
+            f"{len(study.splitting):,} more cut demand off, up to {most:,.1f} MW, and are listed "
+            "apart."
+        )
     intact = max(_or_0(study.intact["any_voltage"]), _or_0(study.intact["any_overload"]))
     if intact > 0:
         said.append(

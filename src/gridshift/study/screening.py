@@ -235,6 +235,12 @@ class Screening:
 
         return plot_outage(self, outage, **options)
 
+    def export(self, folder: str | Path) -> list[Path]:
+        """Write tables as CSV and parquet, pictures as PNG and SVG: `export.export`."""
+        from gridshift.study.export import export
+
+        return export(self, folder)
+
     def _repr_html_(self) -> str:
         """The worst outages as a table, for notebooks."""
         from gridshift.study.report import summary_html

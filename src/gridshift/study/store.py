@@ -9,7 +9,7 @@ another configuration in the same folder are never taken for its own.
 import hashlib
 import json
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -64,13 +64,27 @@ class Store:
         """Tasks of which there is a row, damaged or not."""
         return self._journal.keys()
 
-    def finish(self, rows: Iterable[Mapping[str, Any]], summary: Mapping[str, Any]) -> Path:
+    def finish(
+        self,
+        rows: Iterable[Mapping[str, Any]],
+        summary: Mapping[str, Any],
+        *,
+        labels: Mapping[str, Sequence[str]] | None = None,
+    ) -> Path:
         """Write all rows of the study as one table and its summary; return the summary's path.
+
+        Args:
+            rows: as plain values and arrays.
+            summary: of the study.
+            labels: what the entries of the rows' arrays belong to; kept as JSON in the metadata of
+                the table, `pyarrow.parquet.read_schema(file).metadata[b"bus_labels"]`.
 
         Raises:
             StorageError: one of them cannot be written.
         """
         table = pa.Table.from_pylist([dict(row) for row in rows])
+        named = {name: json.dumps(list(texts)) for name, texts in (labels or {}).items()}
+        table = table.replace_schema_metadata(named)
         _write(table, self.folder / "screening.parquet")
         return self.write_text(
             "summary.json", json.dumps(json_value(summary), indent=1, allow_nan=False) + "\n"

@@ -124,7 +124,8 @@ def screen(
         result = replace(result, report=store.folder.resolve() / "report.html")
         write_report(result, store)
         table = [{"rank": number, **row.stored()} for number, row in enumerate(rows, 1)]
-        store.finish(table, result.to_json())
+        labels = {"bus_labels": network.bus_labels, "branch_labels": network.branch_labels}
+        store.finish(table, result.to_json(), labels=labels)
     return result
 
 
