@@ -35,7 +35,8 @@ ROW_KEYS = GRID_KEY | {
     "seed": "root seed",
     "rows": "list, exact solving first: `method`, `kind` (the most it takes), `base`, `mae` (as in "
     "adapt), `mismatch`, `num_solves`, `data_s`, `fit_s`, `gradient_s`, `us_per_row`, "
-    "`us_per_1000_rows`, `training_s` (once for the grid), `problem` (why it could not be measured)",
+    "`us_per_1000_rows`, `training_s` (once for the grid), `problem` (why it could not be "
+    "measured)",
 }
 methods_option = click.option(
     "--methods", "names", default="fast", show_default=True, metavar="A,B",
