@@ -232,7 +232,7 @@ def test_a_comparison_says_beforehand_what_it_trains(tmp_path, monkeypatch, caps
     tell_trainings(chosen, network, None, 0.2)
     surrogates, own = capsys.readouterr().err.splitlines()
     assert surrogates.startswith("training first, about ")
-    assert surrogates.endswith(": 2 surrogates (zca for frozen and icw, zscore for zscore)")
+    assert surrogates.endswith(": 2 surrogates (zca for icw, zscore for zscore)")
     assert "models of their own of mmnp" in own
     tell_trainings(chosen[:2], network, tmp_path, 0.2)  # a surrogate is given
     monkeypatch.setattr("gridshift.adapt.cache.is_kept", lambda network, config: True)

@@ -166,24 +166,3 @@ def test_a_base_that_a_method_cannot_start_from_is_refused_in_one_line(monkeypat
     result = gridshift("train", "case14", "--base", "linear", "--transform", "zca", "--out", "x")
     assert result.exit_code == 1
     assert "transform zca is for networks" in result.stderr
-
-
-@pytest.mark.parametrize("num_context", [2, 5, 9])
-def test_compensation_works_from_two_cases_on(num_context, monkeypatch, tmp_path):
-    monkeypatch.setenv("GRIDSHIFT_CACHE", str(tmp_path))
-    args = ("adapt", "case14", "--outage", "line:2", "--test", "100", "--json")
-    context = "--context", str(num_context)
-    frozen = json.loads(gridshift(*args, "--method", "frozen").stdout)
-    found = json.loads(gridshift(*args, "--method", "compensation", *context).stdout)
-    assert (found["base"], found["num_context"]) == ("quadratic", num_context)
-    assert found["mae"]["overall"] < frozen["mae"]["overall"] / 5
-
-
-def test_identify_names_the_outage_that_was_drawn_and_nothing_for_the_intact_grid(
-    monkeypatch, tmp_path
-):
-    monkeypatch.setenv("GRIDSHIFT_CACHE", str(tmp_path))
-    found = json.loads(gridshift("identify", "case14", "--outage", "line:2", "--json").stdout)
-    assert found["decided"] == found["candidates"][0]["outage"] == "line:2"
-    assert len(found["candidates"][0]["buses"]) == 2
-    assert json.loads(gridshift("identify", "case14", "--json").stdout)["decided"] is None
