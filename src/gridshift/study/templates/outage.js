@@ -35,7 +35,7 @@ function affectedBranches(of) {
 
 // Rows of ranges on one axis: each has a label, a line, a thick part, marks.
 function ranges(box, rows, { unit, scale, digits, name, limit }) {
-  const width = widthOf(box), left = Math.min(250, Math.max(118, width * 0.42)), right = 14, top = 8, step = 24;
+  const width = widthOf(box), left = width < 480 ? 92 : Math.min(250, width * 0.42), right = 14, top = 8, step = 24;
   const values = rows.flatMap((row) => [...row.line, ...(row.before === null ? [] : [row.before]),
     ...row.limits.filter((v) => Math.abs(v - row.line[0]) < 0.12 / scale)]);
   if (limit !== undefined) values.push(limit);
