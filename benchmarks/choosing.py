@@ -160,7 +160,7 @@ def table(records: dict[str, dict]) -> str:
                 lines.append(f"| {method} | {' | '.join(cells)} |")
         trained = records.get(f"trained|{case}")
         if trained is not None and len(lines) > 4:
-            told = [f"{kind[:-2]} {seconds:.2g} s" for kind, seconds in trained.items()]
+            told = [f"{kind[:-2]} {seconds:.0f} s" for kind, seconds in trained.items()]
             lines += ["", f"Bases, rows included: {', '.join(told)}."]
             parts.append("\n".join(lines))
     where = records["machine"]

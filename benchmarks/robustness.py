@@ -133,11 +133,11 @@ def pairs() -> Iterator[Task]:
             )  # fmt: skip
 
 
-def varied(study: str, variants: dict[str, dict], seeds: tuple[int, ...] = SEEDS) -> Iterator[Task]:
-    """Each variant on some outages of two grids."""
+def varied(study: str, variants: dict[str, dict], **seeds: tuple[int, ...]) -> Iterator[Task]:
+    """Each variant on some outages of two grids, of three seeds or those given for a grid."""
     for case in ("case30", "case118"):
         for variant, own in variants.items():
-            for seed in seeds:
+            for seed in seeds.get(case, SEEDS):
                 for outage in some_outages(case):
                     yield Task(
                         study=study, case=case, variant=variant, outage=outage, seed=seed,
@@ -186,7 +186,7 @@ def limits() -> Iterator[Task]:
     for case in ("case30", "case118"):
         for variant in ("without limits", "with limits"):
             rows = partial(rows_with_limits, limited=variant == "with limits")
-            for outage in some_outages(case)[:6]:
+            for outage in some_outages(case)[: 6 if case == "case30" else 3]:
                 yield Task(
                     study="limits", case=case, variant=variant, outage=outage, seed=0, rows=rows,
                     num_beside=0, describe=held_generators,
