@@ -181,7 +181,11 @@ def cell(records: dict[str, dict], case: str, method: str, num: int) -> str:
     if "problem" in found[0]:
         return "no"
     errors = [one["mae"] for one in found if one and "mae" in one]
-    error = "exact" if method == EXACT else f"{np.mean(errors):.1e}".replace("e-0", "e-")
+    error = (
+        "exact"
+        if method == EXACT
+        else f"{np.mean(errors):.1e}".replace("e-0", "e-").replace("e+00", "")
+    )
     us = found[0]["us"]
     return f"{error} · {us:,.0f}" if us >= 10 else f"{error} · {us:.2g}"
 
