@@ -71,8 +71,8 @@ def table(records: dict[str, dict]) -> str:
         cells = [one.get(key) for key in ("frozen", "train_s", "median", "worst")]
         told = ["" if value is None else f"{value:.1e}".replace("e-0", "e-") for value in cells]
         if one.get("train_s") is not None:
-            told[1] = f"{one['train_s']:.2g}"
-        lines.append(f"| {case} | ±{float(spread):.0%} | {base} | {' | '.join(told)} |")
+            told[1] = f"{one['train_s']:.{0 if one['train_s'] >= 10 else 1}f}"
+        lines.append(f"| {case} | ±{100 * float(spread):.0f} % | {base} | {' | '.join(told)} |")
     return "\n".join(lines)
 
 

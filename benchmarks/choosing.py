@@ -160,7 +160,7 @@ def table(records: dict[str, dict]) -> str:
                 lines.append(f"| {method} | {' | '.join(cells)} |")
         trained = records.get(f"trained|{case}")
         if trained is not None and len(lines) > 4:
-            told = [f"{kind[:-2]} {seconds:.2g} s" for kind, seconds in trained.items()]
+            told = [f"{kind[:-2]} {seconds:.0f} s" for kind, seconds in trained.items()]
             lines += ["", f"Bases, rows included: {', '.join(told)}."]
             parts.append("\n".join(lines))
     where = records["machine"]
@@ -181,7 +181,11 @@ def cell(records: dict[str, dict], case: str, method: str, num: int) -> str:
     if "problem" in found[0]:
         return "no"
     errors = [one["mae"] for one in found if one and "mae" in one]
-    error = "exact" if method == EXACT else f"{np.mean(errors):.1e}".replace("e-0", "e-")
+    error = (
+        "exact"
+        if method == EXACT
+        else f"{np.mean(errors):.1e}".replace("e-0", "e-").replace("e+00", "")
+    )
     us = found[0]["us"]
     return f"{error} · {us:,.0f}" if us >= 10 else f"{error} · {us:.2g}"
 

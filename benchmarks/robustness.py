@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -133,15 +134,18 @@ def pairs() -> Iterator[Task]:
             )  # fmt: skip
 
 
-def varied(study: str, variants: dict[str, dict], seeds: tuple[int, ...] = SEEDS) -> Iterator[Task]:
-    """Each variant on some outages of two grids."""
+def varied(
+    study: str, variants: dict[str, dict[str, Any]], **seeds: tuple[int, ...]
+) -> Iterator[Task]:
+    """Each variant on some outages of two grids, of three seeds or those given for a grid."""
     for case in ("case30", "case118"):
         for variant, own in variants.items():
-            for seed in seeds:
+            for seed in seeds.get(case, SEEDS):
                 for outage in some_outages(case):
+                    settings: dict[str, Any] = {"rows": solved} | own
                     yield Task(
                         study=study, case=case, variant=variant, outage=outage, seed=seed,
-                        **{"rows": solved} | own,
+                        **settings,
                     )  # fmt: skip
 
 
@@ -152,7 +156,7 @@ def loads() -> Iterator[Task]:
         "loads in step": in_step,
         "half of the loads at rest": half_at_rest,
     }
-    variants = {"as the test": {}} | {
+    variants: dict[str, dict[str, Any]] = {"as the test": {}} | {
         f"context: {name}": {"rows": partial(solved, change=change)}
         for name, change in changes.items()
     }
@@ -186,7 +190,7 @@ def limits() -> Iterator[Task]:
     for case in ("case30", "case118"):
         for variant in ("without limits", "with limits"):
             rows = partial(rows_with_limits, limited=variant == "with limits")
-            for outage in some_outages(case)[:6]:
+            for outage in some_outages(case)[: 6 if case == "case30" else 3]:
                 yield Task(
                     study="limits", case=case, variant=variant, outage=outage, seed=0, rows=rows,
                     num_beside=0, describe=held_generators,
