@@ -22,8 +22,7 @@ from gridshift.adapt.base import Base
 from gridshift.adapt.cache import cached_surrogate
 from gridshift.adapt.compensation import adapt_compensation
 from gridshift.adapt.context import Context
-from gridshift.adapt.regression import start_regression
-from gridshift.adapt.surrogate_config import SurrogateConfig
+from gridshift.adapt.surrogate_config import base_config
 from gridshift.errors import GridshiftError
 from gridshift.grid.scenarios import stream
 from gridshift.learn.regression import REGRESSIONS
@@ -36,10 +35,7 @@ NUM_OUTAGES = 10
 
 
 def start(case: str, name: str, spread: float) -> Base:
-    config = SurrogateConfig(spread=spread)
-    if name == "mlp":
-        return cached_surrogate(grid(case), config)
-    return start_regression(grid(case), config, name=name)
+    return cached_surrogate(grid(case), base_config(name, spread=spread))
 
 
 def measure(case: str, name: str, spread: float) -> dict:

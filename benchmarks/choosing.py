@@ -25,8 +25,7 @@ from book import Book, digits, write_table
 from gridshift.adapt.base import Base
 from gridshift.adapt.context import Context, Predictor
 from gridshift.adapt.methods import METHODS
-from gridshift.adapt.regression import start_regression
-from gridshift.adapt.surrogate_config import SurrogateConfig
+from gridshift.adapt.surrogate_config import base_config
 from gridshift.errors import GridshiftError
 from gridshift.grid.network import Network
 from gridshift.grid.readers import read_grid
@@ -90,10 +89,8 @@ def cases_of(case: str, num: int, seed: int) -> Cases:
 
 @cache
 def start(case: str, method: str) -> Base:
-    config = SurrogateConfig()
-    if method == "frozen quadratic":
-        return start_regression(topology(case), config)
-    return METHODS[method.split()[0]].start(topology(case), config)
+    name = "quadratic" if method in ("frozen quadratic", "compensation") else "mlp"
+    return METHODS[method.split()[0]].start(topology(case), base_config(name))
 
 
 def fit(task: Task) -> Predictor:

@@ -30,9 +30,9 @@ from gridshift.adapt.compensation import touched_by
 from gridshift.adapt.context import Context
 from gridshift.adapt.datasets import Dataset
 from gridshift.adapt.methods import METHODS
-from gridshift.adapt.regression import RegressionBase, start_regression, state_columns
+from gridshift.adapt.regression import state_columns
 from gridshift.adapt.surrogate import Surrogate
-from gridshift.adapt.surrogate_config import SurrogateConfig
+from gridshift.adapt.surrogate_config import SurrogateConfig, base_config
 from gridshift.errors import GridshiftError
 from gridshift.grid.contingency import cut_off_buses, enumerate_outages, outage_text
 from gridshift.grid.network import Network
@@ -83,9 +83,11 @@ def grid(case: str) -> Network:
 
 
 @cache
-def bases(case: str, spread: float, seed: int) -> dict[str, RegressionBase]:
-    config = SurrogateConfig(spread=spread, seed=seed)
-    return {name: start_regression(grid(case), config, name=name) for name in REGRESSIONS}
+def bases(case: str, spread: float, seed: int) -> dict[str, Surrogate]:
+    return {
+        name: cached_surrogate(grid(case), base_config(name, spread=spread, seed=seed))
+        for name in REGRESSIONS
+    }
 
 
 @cache
