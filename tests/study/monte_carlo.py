@@ -11,10 +11,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from gridshift.bench.case import Case
-from gridshift.bench.lightsim import Lightsim2grid
-from gridshift.bench.outages import connected_branches
 
+from gridshift.peers.case import Case, connected_branches
+from gridshift.peers.lightsim import Lightsim2grid
 from gridshift.study.risk import wilson
 from gridshift.study.screening import ScreenConfig
 from gridshift.study.sweep import screen
