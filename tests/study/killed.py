@@ -17,22 +17,20 @@ import pyarrow.parquet as pq
 
 from gridshift.study.journal import BEGIN
 
-STUDY = (
-    "screen", "case30", "--contingencies", "all", "--scenarios", "100000", "--spread", "0.3",
-    "--workers", "2", "--out",
-)  # fmt: skip
+STUDY = ("screen", "case30", "--contingencies", "all", "--workers", "2")
 
 
-def started(folder: Path) -> subprocess.Popen:
+def started(folder: Path, scenarios: int) -> subprocess.Popen:
     """The study as a process of its own."""
-    code = f"from gridshift.cli import main; main({[*STUDY, str(folder)]})"
+    arguments = [*STUDY, "--scenarios", str(scenarios), "--out", str(folder)]
+    code = f"from gridshift.cli import main; main({arguments})"
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
     return subprocess.Popen([sys.executable, "-c", code], **quiet)  # type: ignore[call-overload]
 
 
-def finished(folder: Path) -> str:
+def finished(folder: Path, scenarios: int) -> str:
     """All of the final table but for the times, as text, after the study has come to its end."""
-    process = started(folder)
+    process = started(folder, scenarios)
     _, told = process.communicate(timeout=600)
     assert process.returncode == 0, told
     return table(folder)
@@ -44,21 +42,21 @@ def table(folder: Path) -> str:
     return repr(rows.to_pylist())
 
 
-def survived(times: int, seed: int, root: Path) -> list[int]:
+def survived(times: int, seed: int, root: Path, scenarios: int = 100_000) -> list[int]:
     """Kill so many times; rows that were stored already, each time.
 
     Raises:
         AssertionError: a final table that isn't that of the undisturbed study.
     """
     chance = random.Random(seed)
-    finished(root / "compiles")
+    finished(root / "compiles", scenarios)
     began = time.perf_counter()
-    expected = finished(root / "undisturbed")
+    expected = finished(root / "undisturbed", scenarios)
     seconds = time.perf_counter() - began
     number, stored = 0, []
     while len(stored) < times:
         folder = root / f"killed{number}"
-        process = started(folder)
+        process = started(folder, scenarios)
         try:
             process.wait(chance.uniform(seconds / 4, seconds))
         except subprocess.TimeoutExpired:
@@ -67,7 +65,7 @@ def survived(times: int, seed: int, root: Path) -> list[int]:
             stored.append(sum(f.read_bytes().count(BEGIN) for f in folder.rglob("*.rows")))
             if chance.random() < 0.5 and len(stored) < times:
                 continue
-        assert finished(folder) == expected
+        assert finished(folder, scenarios) == expected
         number += 1
     return stored
 
