@@ -459,6 +459,6 @@ def test_a_folder_with_other_files_may_be_both(copies):
 
 
 def test_every_command_says_what_it_writes():
-    named = {"out", "onnx", "page", "results"}
+    named = {"out", "onnx", "page", "results", "export_to"}
     for command in main.commands.values():
         assert {p.name for p in command.params} & named == {*command.writes}

@@ -54,5 +54,6 @@ def test_the_arrays_of_a_studys_table_know_their_labels(tmp_path):
         for name in ("bus_labels", "branch_labels")
     }
     assert labels["bus_labels"] == list(study.network.bus_labels)
-    assert len(table["bus_voltage_mean"][0]) == len(labels["bus_labels"])
-    assert len(table["branch_loading"][0]) == len(labels["branch_labels"])
+    studied = table["status"].to_pylist().index("solved")
+    assert len(table["bus_voltage_mean"][studied]) == len(labels["bus_labels"])
+    assert len(table["branch_loading"][studied]) == len(labels["branch_labels"])

@@ -45,7 +45,13 @@ addEventListener("load", () => setTimeout(() => {
 @pytest.fixture(scope="module")
 def study():
     config = ScreenConfig(
-        grid="case30", method="newton", num_scenarios=20, workers=1, v_min=0.97, v_max=1.03
+        grid="case30",
+        method="newton",
+        num_scenarios=20,
+        workers=1,
+        v_min=0.97,
+        v_max=1.03,
+        refuse_splits=True,
     )
     return screen(config, network=read_grid("case30"))
 
@@ -159,15 +165,13 @@ def test_studies_without_ratings_rows_or_positions_make_no_errors(study, ask):
         study.network, branch_rated=np.zeros(41, bool), bus_xy=np.full((30, 2), np.nan)
     )
     nothing = np.full(41, np.nan)
-    risk = replace(study.intact_risk, overload_probability=nothing, loading=nothing,
-                   loading_tail=np.full((41, 3), np.nan))  # fmt: skip
-    rows = [
+    intact, *rows = [
         replace(row, branch_overload_probability=nothing, branch_loading=nothing,
                 branch_loading_p95=nothing, branch_loading_p99=nothing,
                 branch_loading_max=nothing, any_overload=np.nan)
-        for row in study.rows
+        for row in (study.intact_row, *study.rows)
     ]  # fmt: skip
-    bare = replace(study, network=network, rows=tuple(rows), intact_risk=risk)
+    bare = replace(study, network=network, rows=tuple(rows), intact_row=intact)
     assert "laid out by how they are joined" in ask(
         render(bare), "return document.body.textContent"
     )

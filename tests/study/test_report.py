@@ -24,7 +24,7 @@ from gridshift.study.verdict import limit_probability, wilson
 
 @pytest.fixture(scope="module")
 def study():
-    config = ScreenConfig(grid="case30", method="newton", num_scenarios=2, workers=1)
+    config = ScreenConfig(grid="case30", num_scenarios=2, workers=1, refuse_splits=True)
     return screen(config, network=read_grid("case30"))
 
 
@@ -76,7 +76,7 @@ def test_the_numbers_of_the_page_are_those_of_the_rows(study):
     branches = decoded(packed["l"]).reshape(5, 41)
     assert np.allclose(branches[1] / 1e3, row.branch_loading_p95, atol=5.1e-4)
     intact = decoded(data["intact"]["l"]).reshape(5, 41)
-    assert np.allclose(intact[0] / 1e3, study.intact_risk.loading, atol=5.1e-4)
+    assert np.allclose(intact[0] / 1e3, study.intact_row.branch_loading, atol=5.1e-4)
 
 
 def test_what_the_page_has_no_room_for_is_said_and_the_most_affected_stay(study, monkeypatch):
@@ -90,7 +90,7 @@ def test_what_the_page_has_no_room_for_is_said_and_the_most_affected_stay(study,
     short = data["details"][str(num_full)]
     kept, row = decoded(short["li"], "<u4"), study.rows[num_full]
     assert len(kept) == page_data.NUM_SHORT
-    rise = row.branch_overload_probability - study.intact_risk.overload_probability
+    rise = row.branch_overload_probability - study.intact_row.branch_overload_probability
     assert rise.argmax() in kept or rise.max() <= 0
     loadings = decoded(short["l"]).reshape(5, -1)[2] / 1e3
     assert np.allclose(loadings, row.branch_loading_p99[kept], atol=5.1e-4)

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     examples=[
         "gridshift bench solve case14 --scenarios 64 --rounds 2",
         "gridshift bench solve case14 --spread 0.1 --seed 1 --scenarios 64 --rounds 1 --json",
-        "gridshift bench study case14 --scenarios 64 --rounds 1",
+        "gridshift bench study case14 --scenarios 64 --rounds 1 --json",
     ],
 )
 @click.argument("what", metavar="solve|study", type=click.Choice(["solve", "study"]))

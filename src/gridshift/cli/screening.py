@@ -23,7 +23,6 @@ from gridshift.cli.options import (
 )
 from gridshift.cli.output import emit, progress
 from gridshift.cli.screening_columns import COLUMNS
-from gridshift.cli.screening_table import print_study
 
 if TYPE_CHECKING:
     from gridshift.grid.network import Network
@@ -174,9 +173,15 @@ def screen(
     """
     from gridshift.grid.readers import read_grid
     from gridshift.study.set_up import require_possible
+    from gridshift.trial.exact import EXACT
 
     config = _config(grid, study, options)
     check_target(config.method, target_mae, config.certify)
+    if config.method == EXACT and not (surrogate is None and base_name is None):
+        raise click.UsageError(
+            "newton solves every scenario and uses no base; name a method, for instance "
+            "--method icw"
+        )
     network = usable(read_grid(config.grid), "").network
     folder = Path("results") / network.name if out is None else out
     require_writable(folder)
@@ -192,6 +197,8 @@ def screen(
         result.export(export_to)
 
     def render(console) -> None:
+        from gridshift.cli.screening_table import print_study
+
         if "choice" in more:
             print_choice(console, more["choice"])
         print_study(console, result, top, came_from)

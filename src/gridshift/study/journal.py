@@ -81,6 +81,10 @@ class Journal:
                         written += os.write(self._file, record[written:])
                 except OSError:
                     os.ftruncate(self._file, start)
+                    if start == 0:
+                        os.close(self._file)
+                        self._path.unlink()
+                        self._file = -1
                     raise
             except OSError as error:
                 raise StorageError(
