@@ -1,5 +1,6 @@
 """`gridshift screen`: every outage of a grid, ranked."""
 
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -285,10 +286,12 @@ def _screened(
     from gridshift.study.beside import besides
     from gridshift.study.chosen_outages import chosen_outages
     from gridshift.study.set_up import set_up
-    from gridshift.study.sweep import screen as study
+    from gridshift.study.sweep import study
 
+    began = time.perf_counter()
     setting = set_up(config, network)
-    num_outages = len(chosen_outages(setting).contingencies)
+    chosen = chosen_outages(setting)
+    set_up_s = time.perf_counter() - began
     base = came_from = name = None
     if setting.method is not None:
         base, came_from = found_base(
@@ -301,10 +304,10 @@ def _screened(
             one.method, setting.network, None, num_context=one.num_context, spread=config.spread,
             seed=config.seed,
         )  # fmt: skip
-    with progress("screening", num_outages, unit="outages") as done:
+    with progress("screening", len(chosen.contingencies), unit="outages") as done:
         done(0)
         result = study(
-            config, network=network, surrogate=base, folder=folder,
+            setting, chosen, surrogate=base, folder=folder, set_up_s=set_up_s,
             progress=lambda num, total, _: done(num, total),
         )  # fmt: skip
     return result, came_from, name

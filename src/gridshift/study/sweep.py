@@ -16,7 +16,7 @@ from gridshift.grid.powerflow import solve
 from gridshift.grid.readers import read_grid
 from gridshift.memory import require_memory
 from gridshift.study.beside import besides, measured_beside
-from gridshift.study.chosen_outages import chosen_outages
+from gridshift.study.chosen_outages import Chosen, chosen_outages
 from gridshift.study.intact import intact_grid
 from gridshift.study.ledger import ledger
 from gridshift.study.per_year import system_per_year, with_failure_rates
@@ -24,19 +24,16 @@ from gridshift.study.provenance import about_this_run
 from gridshift.study.risk import limit_notes
 from gridshift.study.row import OutageRow, row_bytes
 from gridshift.study.screening import ScreenConfig, Screening
-from gridshift.study.set_up import base_of, require_possible, set_up
+from gridshift.study.set_up import base_of, set_up
 from gridshift.study.setting import Setting
 from gridshift.study.store import Store
 from gridshift.study.swept import Progress, swept
 from gridshift.threads import Threads
 from gridshift.trial.cost import training_seconds
-from gridshift.version import VERSION
 
 if TYPE_CHECKING:
     from gridshift.adapt.base import Base
     from gridshift.grid.network import Network
-
-__all__ = ["VERSION", "rank", "require_possible", "screen"]
 
 NUM_TIMED = 1000
 """Scenarios at most of the intact grid that exact solving is timed on."""
@@ -75,12 +72,37 @@ def screen(
             a few numbers of each are kept.
     """
     began = time.perf_counter()
-    network = read_grid(config.grid if network is None else network)
-    setting = set_up(config, network)
-    network = setting.network
-    limited = setting.limited(network)
+    setting = set_up(config, read_grid(config.grid if network is None else network))
     besides(setting)  # names that mean nothing are told now
     chosen = chosen_outages(setting)
+    return study(
+        setting, chosen, surrogate=surrogate, folder=folder, progress=progress,
+        set_up_s=time.perf_counter() - began,
+    )  # fmt: skip
+
+
+def study(
+    setting: Setting,
+    chosen: Chosen,
+    *,
+    surrogate: "Base | None" = None,
+    folder: str | Path | None = None,
+    progress: Progress | None = None,
+    set_up_s: float = 0.0,
+) -> Screening:
+    """The study of outages that were chosen, in a setting that is set up; the rest as `screen`.
+
+    Args:
+        setting: of `set_up`.
+        chosen: of `chosen_outages`.
+        surrogate: as in `screen`.
+        folder: as in `screen`.
+        progress: as in `screen`.
+        set_up_s: what setting up and choosing took, which the study's wall time includes.
+    """
+    began = time.perf_counter() - set_up_s
+    config, network = setting.config, setting.network
+    limited = setting.limited(network)
     store = None if folder is None else Store(folder)
     num = len(chosen.contingencies)
     require_memory(num * row_bytes(network), f"rows of {num:,} outages")
