@@ -13,8 +13,8 @@ from gridshift.learn.compensation import (
     Touched,
     fit_compensation,
     fit_left_out,
-    identify,
 )
+from gridshift.learn.identification import identify
 
 
 @dataclass

@@ -13,13 +13,8 @@ from gridshift.errors import OutageError, SurrogateMismatchError
 from gridshift.grid.contingency import Outage, outage_text
 from gridshift.grid.layout import Layout
 from gridshift.grid.network import Network
-from gridshift.learn.compensation import (
-    Compensated,
-    Identified,
-    Touched,
-    fit_compensation,
-    identify,
-)
+from gridshift.learn.compensation import Compensated, Touched, fit_compensation
+from gridshift.learn.identification import Identified, identify
 
 SAME = 1e-12
 """Change of an admittance, relative to the largest at the bus, up to which it is round-off."""

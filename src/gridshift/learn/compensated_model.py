@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from gridshift.arrays import Real
 from gridshift.errors import StorageError
 from gridshift.learn.compensation import FEATURES, RESTS, Compensation, Touched
-from gridshift.learn.model_file import array, field
+from gridshift.learn.model_file import array, field, part_of
 from gridshift.learn.onnx_graph import DOUBLE, OnnxGraph
 
 MODEL, PREFIX = "model.", "compensation."
@@ -45,8 +45,10 @@ class CompensatedModel:
 
     def about(self) -> dict[str, Any]:
         """Everything else that a file has, as JSON values."""
+        from gridshift.learn.models import model_fields
+
         return {
-            "model": {"kind": self.model.kind, **self.model.about()},
+            "model": model_fields(self.model),
             "compensation": _compensation_fields(self.compensation),
         }
 
@@ -68,13 +70,8 @@ class CompensatedModel:
         found = field(about, "model", dict)
         if found.get("kind") == cls.kind:
             raise StorageError("a compensated model of a compensated model")
-        inner = {
-            name.removeprefix(MODEL): values
-            for name, values in arrays.items()
-            if name.startswith(MODEL)
-        }
         return cls(
-            model=restored_model(found, inner, shape, make_graph),
+            model=restored_model(found, part_of(arrays, MODEL), shape, make_graph),
             compensation=_restored_compensation(field(about, "compensation", dict), arrays, shape),
         )
 

@@ -164,3 +164,12 @@ def array(
     if np.isinf(found).any() or (np.isnan(found).any() and not may_be_nan):
         raise StorageError(f"array {name} holds NaN or infinity")
     return found
+
+
+def part_of(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
+    """The arrays whose names have this prefix, without it."""
+    return {
+        name.removeprefix(prefix): values
+        for name, values in arrays.items()
+        if name.startswith(prefix)
+    }

@@ -68,11 +68,11 @@ def fit_ridge(
     chosen = np.full(y.shape[1], np.inf)
     errors, coordinates = np.empty_like(y), np.empty_like(along)
     for penalty in penalties:
-        kept_part = _kept_part(singular, penalty)
-        leverage = 1 / n + np.square(left) @ kept_part
+        part = kept_part(singular, penalty)
+        leverage = 1 / n + np.square(left) @ part
         # a row that the fit passes through exactly tells nothing of how it would do without it
         free = np.maximum(1 - leverage, 1e-9)
-        error = (y - offset - left @ (kept_part[:, None] * along)) / free[:, None]
+        error = (y - offset - left @ (part[:, None] * along)) / free[:, None]
         loss = np.square(error).sum(0)
         if pooled:
             loss = np.full_like(loss, np.abs(error).mean())
@@ -81,7 +81,7 @@ def fit_ridge(
         better = loss < best
         best[better], chosen[better] = loss[better], penalty
         errors[:, better] = error[:, better]
-        coordinates[:, better] = (kept_part / singular)[:, None] * along[:, better]
+        coordinates[:, better] = (part / singular)[:, None] * along[:, better]
     weights = np.where(constant[:, None], 0.0, right.T @ coordinates)
     return Ridge(
         mean=mean, scale=scale, weights=weights, offset=offset, penalties=chosen,
@@ -89,7 +89,7 @@ def fit_ridge(
     )  # fmt: skip
 
 
-def _kept_part(singular: Real, penalty: float) -> Real:
+def kept_part(singular: Real, penalty: float) -> Real:
     """How much of each direction a penalty leaves: s^2 / (s^2 + penalty max(s)^2)."""
     if not len(singular) or np.isinf(penalty):
         return np.zeros_like(singular)

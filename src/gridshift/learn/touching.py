@@ -19,7 +19,8 @@ import numpy as np
 
 from gridshift.arrays import Real
 from gridshift.errors import ContextError
-from gridshift.learn.compensation import Identified, Touched, identify
+from gridshift.learn.compensation import Touched
+from gridshift.learn.identification import Identified, identify
 
 ANGLES = {"angle": 1.0, "angle_deg": pi / 180}
 """Keys of a bus's angle, and their unit in rad."""

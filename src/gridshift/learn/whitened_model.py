@@ -83,8 +83,10 @@ class WhitenedModel:
 
     def about(self) -> dict[str, Any]:
         """Everything else that a file has, as JSON values."""
+        from gridshift.learn.models import model_fields
+
         return {
-            "model": {"kind": self.model.kind, **self.model.about()},
+            "model": model_fields(self.model),
             "before": {"transform": self.before.numbers()},
             "transform": None if self.transform is self.before else self.transform.numbers(),
         }
@@ -104,7 +106,7 @@ class WhitenedModel:
         """
         from gridshift.learn.models import restored_model
 
-        own = {prefix: _part(arrays, prefix) for prefix in (MODEL, BEFORE)}
+        own = {prefix: model_file.part_of(arrays, prefix) for prefix in (MODEL, BEFORE)}
         found = model_file.field(about, "model", dict)
         if found.get("kind") == cls.kind:
             raise StorageError("a whitened model of a whitened model")
@@ -136,12 +138,3 @@ class WhitenedModel:
         weight, bias = self._layer()
         size = np.abs(self.model.predict(x)).max(0, initial=0.0)
         return (error + DOUBLE * size) @ np.abs(weight.T) + DOUBLE * np.abs(bias)
-
-
-def _part(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
-    """The arrays whose names have this prefix, without it."""
-    return {
-        name.removeprefix(prefix): values
-        for name, values in arrays.items()
-        if name.startswith(prefix)
-    }
