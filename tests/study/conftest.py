@@ -4,6 +4,18 @@ import numpy as np
 import pytest
 
 from gridshift.grid.network import BusKind, Network
+from gridshift.study.screening import ScreenConfig, Screening
+from gridshift.study.sweep import screen
+
+
+@pytest.fixture(scope="session")
+def study() -> Screening:
+    """case30 within narrow limits, outages that cut demand off set apart."""
+    config = ScreenConfig(
+        grid="case30", method="newton", num_scenarios=20, workers=1, v_min=0.97, v_max=1.03,
+        refuse_splits=True,
+    )  # fmt: skip
+    return screen(config)
 
 
 @pytest.fixture

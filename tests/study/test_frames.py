@@ -10,20 +10,6 @@ from gridshift.errors import OutageError
 mpl.use("Agg")
 
 
-@pytest.fixture(scope="module")
-def study():
-    config = gs.ScreenConfig(
-        grid="case30",
-        method="newton",
-        num_scenarios=20,
-        workers=1,
-        v_min=0.97,
-        v_max=1.03,
-        refuse_splits=True,
-    )
-    return gs.screen(config)
-
-
 def test_the_outages_are_the_ranking_with_what_they_add(study):
     frame = study.outages
     assert frame.outage.tolist() == [row.outage for row in study.rows]

@@ -9,11 +9,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gridshift.grid.readers import read_grid
 from gridshift.study import page_data
 from gridshift.study.report import render
-from gridshift.study.screening import ScreenConfig
-from gridshift.study.sweep import screen
 
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), ""
@@ -40,20 +37,6 @@ addEventListener("load", () => setTimeout(() => {
   document.body.append(box);
 }, 50));
 </script>"""
-
-
-@pytest.fixture(scope="module")
-def study():
-    config = ScreenConfig(
-        grid="case30",
-        method="newton",
-        num_scenarios=20,
-        workers=1,
-        v_min=0.97,
-        v_max=1.03,
-        refuse_splits=True,
-    )
-    return screen(config, network=read_grid("case30"))
 
 
 @pytest.fixture

@@ -17,9 +17,10 @@ from gridshift.grid.names import described_outage
 from gridshift.grid.readers import read_grid
 from gridshift.study import page_data
 from gridshift.study.report import number, percent, render, seconds
+from gridshift.study.risk import wilson
 from gridshift.study.screening import ScreenConfig
 from gridshift.study.sweep import screen
-from gridshift.study.verdict import limit_probability, wilson
+from gridshift.study.verdict import limit_probability
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +129,8 @@ def test_a_share_of_its_own_comes_before_those_of_voltages_and_overloads(study):
 @pytest.mark.parametrize(("count", "num"), [(0, 10), (3, 10), (1000, 1000), (499, 1000)])
 def test_intervals_are_those_of_scipy(count, num):
     expected = scipy.stats.binomtest(count, num).proportion_ci(0.95, method="wilson")
-    assert wilson(count / num, num) == pytest.approx((expected.low, expected.high), abs=1e-6)
+    found = wilson(count / num, num)
+    assert (found.low, found.high) == pytest.approx((expected.low, expected.high), abs=1e-6)
 
 
 def test_the_page_is_well_formed_and_its_ids_are_unique(study):

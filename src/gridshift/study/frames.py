@@ -10,8 +10,9 @@ from gridshift.grid.names import described, described_outage
 from gridshift.grid.network import Network
 from gridshift.grid.statistics import rated_branches
 from gridshift.memory import require_memory
+from gridshift.study.risk import wilson
 from gridshift.study.row import OutageRow
-from gridshift.study.verdict import branch_probability, bus_probability, largest_rises, wilson
+from gridshift.study.verdict import branch_probability, bus_probability, largest_rises
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,8 +41,8 @@ def outages_frame(study: "Screening") -> "pd.DataFrame":
                 values[name] = ", ".join(value) if isinstance(value, list) else value
         for name in ("any_voltage", "any_overload"):
             share = getattr(row, name)
-            low, high = wilson(share, row.num_scenarios) if share == share else (np.nan, np.nan)
-            values |= {f"{name}_low": low, f"{name}_high": high}
+            sure = wilson(share, row.num_scenarios if share == share else 0)
+            values |= {f"{name}_low": sure.low, f"{name}_high": sure.high}
         lost = row.lost_supply
         values["mw_at_risk"] = row.mw_at_risk
         values["severity_change"] = np.nan if lost else row.severity - study.intact["severity"]

@@ -16,6 +16,7 @@ import jinja2
 
 from gridshift.grid.names import described, described_outage
 from gridshift.study.page_data import MOST_ROWS, page_data
+from gridshift.study.risk import wilson
 from gridshift.study.row import OutageRow
 from gridshift.study.screening import Screening
 from gridshift.study.store import Store
@@ -26,7 +27,6 @@ from gridshift.study.verdict import (
     Rise,
     largest_rises,
     limit_probability,
-    wilson,
 )
 from gridshift.trial.exact import EXACT
 
@@ -76,7 +76,7 @@ def render(study: Screening) -> str:
         heat=data["heat"],
         has_limits=bool((limited.bus_v_min > 0).any() or (limited.bus_v_max > 0).any()),
         has_ratings=bool(limited.branch_rated.any()),
-        never=wilson(0.0, config.num_scenarios)[1],
+        never=wilson(0.0, config.num_scenarios).high,
         missing=_missing(study, data["numFull"], len(data["details"])),
         described=partial(described_outage, study.network),
         costs=_costs(study),
@@ -183,12 +183,12 @@ def _addition(study: Screening, row: OutageRow, rise: Rise) -> str:
     """Where it adds a violation, how likely and how sure."""
     network = study.network
     label = (network.bus_labels if rise.is_bus else network.branch_labels)[rise.at]
-    low, high = wilson(rise.after, row.num_scenarios)
+    sure = wilson(rise.after, row.num_scenarios)
     how = "is outside its voltage limits" if rise.is_bus else "is overloaded"
     before = "" if not rise.before > 0 else f", {percent(rise.before)} on the intact grid"
     return (
         f"{described(network, label)} {how} in {percent(rise.after)} of scenarios "
-        f"(95 % interval {percent(low)} to {percent(high)}{before}); "
+        f"(95 % interval {percent(sure.low)} to {percent(sure.high)}{before}); "
         f"severity {number(row.severity)}"
     )
 

@@ -139,6 +139,10 @@ class ScreenConfig:
         """Whether predicted scenarios are corrected before they are counted."""
         return self.certify is not None or self.quantile > 0
 
+    def limited(self, network: Network) -> Network:
+        """The network with the limits and ratings that the study counts against."""
+        return with_limits(network, v_min=self.v_min, v_max=self.v_max, rating_mva=self.rating_mva)
+
     @property
     def num_workers(self) -> int:
         """Outages studied at once."""
@@ -191,10 +195,7 @@ class Screening:
     @cached_property
     def limited(self) -> Network:
         """The grid with the limits and ratings that were counted."""
-        config = self.config
-        return with_limits(
-            self.network, v_min=config.v_min, v_max=config.v_max, rating_mva=config.rating_mva
-        )
+        return self.config.limited(self.network)
 
     @cached_property
     def outages(self) -> "pd.DataFrame":

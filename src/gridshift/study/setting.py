@@ -12,7 +12,6 @@ from gridshift.arrays import Complex
 from gridshift.grid.network import Network
 from gridshift.grid.scenarios import Injections, Scenarios, sample_loads, stream
 from gridshift.grid.statistics import Limits
-from gridshift.study.risk import with_limits
 from gridshift.study.row import OutageRow
 from gridshift.study.screening import ScreenConfig
 from gridshift.study.uncertainty import SpreadOfLoads
@@ -67,8 +66,7 @@ class Setting:
 
     def limited(self, network: Network) -> Network:
         """The network with the limits that the study counts against."""
-        c = self.config
-        return with_limits(network, v_min=c.v_min, v_max=c.v_max, rating_mva=c.rating_mva)
+        return self.config.limited(network)
 
     def drawn(self, role: str, outage: str, num_rows: int) -> Injections:
         """Scenarios for a context or a hold-out, of no other role.

@@ -1,4 +1,4 @@
-"""What an outage adds to the intact grid, and how sure a share of scenarios is."""
+"""What an outage adds to the intact grid."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -8,25 +8,9 @@ import numpy as np
 from gridshift.arrays import Real
 from gridshift.study.row import OutageRow
 
-Z_95 = 1.959964
-"""Standard deviations of a 95 % interval."""
 LIKELY = 0.5
 NOTICEABLE = 0.01
 """Rise of the probability of a violation, at one bus or branch, from which an outage adds one."""
-
-
-def wilson(share: float, num_rows: int, *, z: float = Z_95) -> tuple[float, float]:
-    """Lowest and highest probability that a share of `num_rows` scenarios leaves plausible.
-
-    Source: E. B. Wilson, "Probable inference, the law of succession, and statistical inference",
-    J. Am. Stat. Assoc. 22, 1927.
-    """
-    if not num_rows or not np.isfinite(share):
-        return 0.0, 1.0
-    weight = z * z / num_rows
-    centre = (share + weight / 2) / (1 + weight)
-    half = z * np.sqrt(share * (1 - share) / num_rows + weight / (4 * num_rows)) / (1 + weight)
-    return max(0.0, float(centre - half)), min(1.0, float(centre + half))
 
 
 def bus_probability(of: OutageRow) -> Real:
