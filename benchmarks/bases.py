@@ -24,7 +24,7 @@ from gridshift.adapt.compensation import adapt_compensation
 from gridshift.adapt.context import Context
 from gridshift.adapt.surrogate_config import base_config
 from gridshift.errors import GridshiftError
-from gridshift.grid.scenarios import stream
+from gridshift.grid.scenarios import named_rng
 from gridshift.learn.regression import REGRESSIONS
 from gridshift.threads import Threads
 from robustness import PAGE, grid, whole_outages
@@ -41,7 +41,7 @@ def start(case: str, name: str, spread: float) -> Base:
 def measure(case: str, name: str, spread: float) -> dict:
     base = start(case, name, spread)
     singles = whole_outages(case, 1)
-    order = stream(case, "outages studied").permutation(len(singles))[:NUM_OUTAGES]
+    order = named_rng(case, "outages studied").permutation(len(singles))[:NUM_OUTAGES]
     errors = []
     for number in order:
         network = grid(case).without([singles[number]])

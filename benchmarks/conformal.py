@@ -22,7 +22,7 @@ from gridshift.adapt.datasets import generate
 from gridshift.adapt.methods import METHODS, Context
 from gridshift.grid.contingency import cut_off_buses, enumerate_outages, outage_text
 from gridshift.grid.readers import read_grid
-from gridshift.grid.scenarios import sample_loads, stream
+from gridshift.grid.scenarios import named_rng, sample_loads
 from gridshift.learn.conformal import calibrate, distance
 from gridshift.trial.cases import draw
 
@@ -85,7 +85,7 @@ def one_outage(network, text, surrogate, methods):
     fit = context.rows(slice(NUM_CALIBRATION, None))
     held = context.rows(slice(NUM_CALIBRATION))
     mixed = sample_loads(
-        network, stream(network.name, "coverage", outage=text), NUM_TEST, regime="mixed"
+        network, named_rng(network.name, "coverage", outage=text), NUM_TEST, regime="mixed"
     )
     tests = {"mixed": generate(network, mixed), "drawn": solved("test", NUM_TEST, "drawn")}
     center, scale = fit.x.mean(0), np.where(np.ptp(fit.x, 0) > 0, fit.x.std(0), 0.0)

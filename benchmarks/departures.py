@@ -9,14 +9,15 @@ from gridshift.adapt.datasets import Dataset, generate
 from gridshift.grid.contingency import outage_text
 from gridshift.grid.layout import Layout
 from gridshift.grid.network import Network
-from gridshift.grid.scenarios import Injections, stream
+from gridshift.grid.scenarios import LoadScenarios, named_rng
 from gridshift.learn.compensation import Touched
 from gridshift.trial.cases import draw
 
 
 def solved(
     network: Network, role: str, num: int, seed: int, *, spread: float = 0.2,
-    change: Callable[[Network, Injections, int], Injections] | None = None, of: str = "context",
+    change: Callable[[Network, LoadScenarios, int], LoadScenarios] | None = None,
+    of: str = "context",
 ) -> Dataset:  # fmt: skip
     """The rows of `gridshift adapt`, those of role `of` with their loads changed."""
     regime = "drawn" if role == "test" else "mixed"
@@ -26,24 +27,24 @@ def solved(
     return generate(network, loads, min_rows=(num + 1) // 2)
 
 
-def scaled(network: Network, loads: Injections, seed: int, *, factor: float) -> Injections:
-    return Injections(load_p=factor * loads.load_p, load_q=factor * loads.load_q)
+def scaled(network: Network, loads: LoadScenarios, seed: int, *, factor: float) -> LoadScenarios:
+    return LoadScenarios(load_p=factor * loads.load_p, load_q=factor * loads.load_q)
 
 
-def in_step(network: Network, loads: Injections, seed: int) -> Injections:
+def in_step(network: Network, loads: LoadScenarios, seed: int) -> LoadScenarios:
     """One factor of ±20 % for all loads of a row, and ±2 % of their own."""
-    rng = stream(network.name, "common factor", outage=outage_text(network.outaged), seed=seed)
+    rng = named_rng(network.name, "common factor", outage=outage_text(network.outaged), seed=seed)
     common = 1 + rng.uniform(-0.2, 0.2, (loads.num_rows, 1))
     own = 1 + rng.uniform(-0.02, 0.02, (2, *loads.load_p.shape))
     power = network.load_power
-    return Injections(load_p=power.real * common * own[0], load_q=power.imag * common * own[1])
+    return LoadScenarios(load_p=power.real * common * own[0], load_q=power.imag * common * own[1])
 
 
-def half_at_rest(network: Network, loads: Injections, seed: int) -> Injections:
+def half_at_rest(network: Network, loads: LoadScenarios, seed: int) -> LoadScenarios:
     """Every other load at its nominal demand."""
     load_p, load_q = loads.load_p.copy(), loads.load_q.copy()
     load_p[:, ::2], load_q[:, ::2] = network.load_power.real[::2], network.load_power.imag[::2]
-    return Injections(load_p=load_p, load_q=load_q)
+    return LoadScenarios(load_p=load_p, load_q=load_q)
 
 
 def noisy(
@@ -53,7 +54,7 @@ def noisy(
     data = solved(network, role, num, seed)
     if role == "test":
         return data
-    rng = stream(network.name, "noise", outage=outage_text(network.outaged), seed=seed)
+    rng = named_rng(network.name, "noise", outage=outage_text(network.outaged), seed=seed)
     size = np.abs(data.y) if of_value else data.y.std(0)
     y = data.y + share * size * rng.standard_normal(data.y.shape)
     return Dataset(
@@ -63,21 +64,21 @@ def noisy(
 
 def misled(network: Network, seed: int, *, how: str) -> Touched:
     """The buses of a single line outage, told wrongly."""
-    root = network.root
+    intact = network.intact
     (line,) = network.outaged
-    right = _ends(root, line)
-    rng = stream(root.name, "wrong buses", outage=line, seed=seed)
-    others = np.setdiff1d(np.arange(root.num_buses), right)
+    right = _ends(intact, line)
+    rng = named_rng(intact.name, "wrong buses", outage=line, seed=seed)
+    others = np.setdiff1d(np.arange(intact.num_buses), right)
     layout = Layout.of(network)
     if how == "no buses at all":
         return Touched()
     if how == "a neighbour too":
-        near = np.setdiff1d(root.admittance[[right[1]]].indices, right)
+        near = np.setdiff1d(intact.admittance[[right[1]]].indices, right)
         joined = [right, (right[1], int(rng.choice(near if len(near) else others)))]
     elif how == "one wrong":
         joined = [(right[0], int(rng.choice(others)))]
     else:
-        lines = [_ends(root, name) for name in root.elements if name.startswith("line")]
+        lines = [_ends(intact, name) for name in intact.elements if name.startswith("line")]
         lines = [ends for ends in lines if not set(ends) & set(right)]
         joined = [lines[rng.integers(len(lines))]]
     joined = [(min(ends), max(ends)) for ends in joined]

@@ -37,7 +37,7 @@ from gridshift.errors import GridshiftError
 from gridshift.grid.contingency import cut_off_buses, enumerate_outages, outage_text
 from gridshift.grid.network import Network
 from gridshift.grid.readers import read_grid
-from gridshift.grid.scenarios import stream
+from gridshift.grid.scenarios import named_rng
 from gridshift.learn.compensation import Touched, fit_compensation
 from gridshift.learn.regression import REGRESSIONS
 from gridshift.threads import Threads
@@ -108,7 +108,7 @@ def whole_outages(case: str, size: int) -> tuple[str, ...]:
 @cache
 def some_outages(case: str, num: int = 10, size: int = 1) -> tuple[str, ...]:
     """The heavy one, if single ones are asked for, and random ones."""
-    found, rng = whole_outages(case, size), stream(case, "outages studied")
+    found, rng = whole_outages(case, size), named_rng(case, "outages studied")
     chosen = [found[k] for k in rng.permutation(len(found))[:num]]
     return tuple(dict.fromkeys([HEADLINE[case], *chosen] if size == 1 else chosen))
 

@@ -101,7 +101,7 @@ def record(
     errors: dict[str, object] = {"num_test": len(test), "num_context": len(context)}
     for name in methods:
         method = METHODS[name]
-        fitting = surrogate(network.root, method.transform or "zca", spread)
+        fitting = surrogate(network.intact, method.transform or "zca", spread)
         contexts: list[tuple[str, Context]] = []
         if "solved cases" not in method.needs:
             contexts.append((name, Context.empty(network, fitting)))

@@ -9,7 +9,9 @@ outage = gs.parse_outage(network, "line:9")
 found = gs.assess(network, outage)
 print(f"without {gs.outage_text(outage)}: {found.status.text} at nominal demand")
 
-loads = gs.sample_loads(network, gs.stream("case30", "example"), 1000, spread=0.2, regime="fixed")
+loads = gs.sample_loads(
+    network, gs.named_rng("case30", "example"), 1000, spread=0.2, regime="fixed"
+)
 solution = gs.solve(found.network, loads)
 print(solution.counts())
 

@@ -13,7 +13,7 @@ outaged = intact.without(gs.parse_outage(intact, "line:2"))
 
 def solved_cases(network: gs.Network, role: str, num_rows: int):
     """Demands in MW and Mvar, voltages in p.u.: what a table of solved cases would hold."""
-    rng = gs.stream(network.name, role, outage=",".join(network.outaged))
+    rng = gs.named_rng(network.name, role, outage=",".join(network.outaged))
     loads = gs.sample_loads(network, rng, num_rows, spread=0.2)
     voltage = np.abs(gs.solve(network, loads).voltage[:, network.pq])
     return np.hstack([loads.load_p, loads.load_q]) * network.base_mva, voltage

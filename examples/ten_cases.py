@@ -13,7 +13,7 @@ outaged = intact.without(gs.parse_outage(intact, "line:9"))  # from bus 5 to bus
 
 def solved_cases(network: gs.Network, role: str, num_rows: int):
     """Demands in MW and Mvar; angles in rad and magnitudes in p.u. of all buses."""
-    rng = gs.stream(network.name, role, outage=",".join(network.outaged))
+    rng = gs.named_rng(network.name, role, outage=",".join(network.outaged))
     loads = gs.sample_loads(network, rng, num_rows, spread=0.2)
     voltage = gs.solve(network, loads).voltage
     demands = np.hstack([loads.load_p, loads.load_q]) * network.base_mva

@@ -42,7 +42,7 @@ def test_what_is_no_count_is_refused_everywhere(network, count):
 
 @pytest.mark.parametrize("count", [5, np.int64(5), np.uint8(5), np.int32(5)], ids=repr)
 def test_numpys_integers_are_counts(network, count):
-    loads = gs.sample_loads(network, gs.stream("case14", "test", seed=count), count)
+    loads = gs.sample_loads(network, gs.named_rng("case14", "test", seed=count), count)
     assert loads.num_rows == gs.nominal_loads(network, count).num_rows == 5
     assert gs.solve(network, loads, threads=count, max_iterations=count + 5).solved.all()
     assert len(gs.rank_by_loading(network, num_rows=count, num=count)) == 5
@@ -57,7 +57,7 @@ def test_what_is_no_size_is_refused(network, value):
 
 @pytest.mark.parametrize("seed", ["1", 1.5, -1, None, float("nan")], ids=repr)
 def test_what_is_no_seed_is_refused(network, seed):
-    refused(ScenarioError, gs.stream, "case14", "test", seed=seed)
+    refused(ScenarioError, gs.named_rng, "case14", "test", seed=seed)
     refused(ScenarioError, gs.rank_by_loading, network, seed=seed)
 
 
@@ -81,8 +81,8 @@ def test_what_is_no_choice_of_outages_is_refused(network, given):
 def test_what_is_no_grid_and_what_are_no_scenarios_is_refused(network):
     for wrong in (None, 3, "case14", np.ones((3, 11))):
         assert "Network" in refused(ScenarioError, gs.solve, wrong, gs.nominal_loads(network))
-        assert "Injections" in refused(ScenarioError, gs.solve, network, wrong)
+        assert "LoadScenarios" in refused(ScenarioError, gs.solve, network, wrong)
         assert "Network" in refused(OutageError, gs.assess, wrong, ("line:1",))
         assert "Generator" in refused(ScenarioError, gs.sample_loads, network, wrong, 5)
     texts = np.full((2, network.num_loads), "1")
-    refused(ScenarioError, gs.solve, network, gs.Injections(load_p=texts, load_q=texts))
+    refused(ScenarioError, gs.solve, network, gs.LoadScenarios(load_p=texts, load_q=texts))

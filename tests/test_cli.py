@@ -89,7 +89,7 @@ def folder(tmp_path_factory) -> Path:
         ("outage.csv", outaged, 60),
         ("test.csv", outaged, 20),
     ):
-        loads = gs.sample_loads(topology, gs.stream("case14", name), num_rows)
+        loads = gs.sample_loads(topology, gs.named_rng("case14", name), num_rows)
         columns = {"case": pa.array(range(num_rows))}
         voltage = gs.solve(topology, loads).voltage
         parts = (

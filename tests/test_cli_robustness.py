@@ -92,7 +92,7 @@ def test_a_tolerance_below_round_off_is_refused_and_one_above_it_is_reached():
         # the textbook bound of a sum's round-off, from the dense matrix
         least = 2.0**-52 * np.abs(network.admittance.toarray()).sum(1).max()
         assert round_off(network) == pytest.approx(least)
-        loads = gs.sample_loads(network, gs.stream(case, "floor"), 50, regime="drawn")
+        loads = gs.sample_loads(network, gs.named_rng(case, "floor"), 50, regime="drawn")
         assert gs.solve(network, loads, tol=1.01 * least).solved.all()
         assert not gs.solve(network, loads, tol=least / 1000).solved.any()
         require_reachable(network, 1.01 * least)
@@ -106,7 +106,7 @@ def test_what_is_said_of_spreads_is_what_is_drawn():
     def widest(spread: float) -> np.ndarray:
         """(R,) largest deviation of a row's loads; of 11 it is near the row's own spread."""
         loads = gs.sample_loads(
-            network, gs.stream("case14", "spread"), 4000, spread=spread, regime="drawn"
+            network, gs.named_rng("case14", "spread"), 4000, spread=spread, regime="drawn"
         )
         demanded = network.load_power.real != 0
         factor = loads.load_p[:, demanded] / network.load_power.real[demanded]

@@ -218,7 +218,9 @@ def grid_tables(folder: Path, outage: str | None, num_rows: int) -> Path:
     network = gs.read_grid("case14")
     if outage:
         network = network.without(gs.parse_outage(network, outage))
-    loads = gs.sample_loads(network, gs.stream("case14", outage or "intact"), num_rows, spread=0.2)
+    loads = gs.sample_loads(
+        network, gs.named_rng("case14", outage or "intact"), num_rows, spread=0.2
+    )
     voltage = gs.solve(network, loads).voltage
     columns = {f"p_{k}": values for k, values in enumerate(loads.load_p.T)}
     columns |= {f"q_{k}": values for k, values in enumerate(loads.load_q.T)}

@@ -97,7 +97,7 @@ def test_the_estimate_of_a_row_is_what_drawing_solving_and_packing_take(case, mo
     monkeypatch.setattr(datasets, "require_memory", lambda needed, *a, **k: asked.append(needed))
     datasets.require_rows(network, num_rows)
     tracemalloc.start()
-    gs.generate(network, gs.sample_loads(network, gs.stream(case, "memory"), num_rows))
+    gs.generate(network, gs.sample_loads(network, gs.named_rng(case, "memory"), num_rows))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     # no less than the peak, and not much more: what fits must not be refused
@@ -106,14 +106,14 @@ def test_the_estimate_of_a_row_is_what_drawing_solving_and_packing_take(case, mo
 
 def test_python_refuses_as_the_command_does(free):
     network = gs.read_grid("case14")
-    loads = gs.sample_loads(network, gs.stream("case14", "memory"), 1000)
-    huge = gs.Injections(
+    loads = gs.sample_loads(network, gs.named_rng("case14", "memory"), 1000)
+    huge = gs.LoadScenarios(
         load_p=np.broadcast_to(loads.load_p[0], (10**9, 11)),
         load_q=np.broadcast_to(loads.load_q[0], (10**9, 11)),
     )
     free(GB)
     with pytest.raises(MemoryNeededError, match="1,000,000,000 scenarios of case14 need about"):
-        gs.sample_loads(network, gs.stream("case14", "memory"), 10**9)
+        gs.sample_loads(network, gs.named_rng("case14", "memory"), 10**9)
     with pytest.raises(MemoryNeededError, match="training scenarios"):
         gs.train(network, gs.SurrogateConfig(num_rows=10**9))
     with pytest.raises(MemoryNeededError, match="scenarios"):
@@ -131,9 +131,11 @@ def test_python_refuses_as_the_command_does(free):
 @pytest.mark.parametrize("regime", ["fixed", "drawn", "mixed"])
 def test_blocks_hold_the_rows_that_drawing_all_at_once_gives(regime, monkeypatch):
     network = gs.read_grid("case30")
-    whole = gs.sample_loads(network, gs.stream("case30", "blocks"), 997, spread=0.3, regime=regime)
+    whole = gs.sample_loads(
+        network, gs.named_rng("case30", "blocks"), 997, spread=0.3, regime=regime
+    )
     monkeypatch.setattr(gridshift.grid.scenarios, "KEPT_BYTES", 0)
-    blocks = scenarios(network, gs.stream("case30", "blocks"), 997, spread=0.3, regime=regime)
+    blocks = scenarios(network, gs.named_rng("case30", "blocks"), 997, spread=0.3, regime=regime)
     assert isinstance(blocks, Scenarios)
     for first, last in ((0, 100), (100, 997), (41, 42), (0, 997)):
         part = blocks.rows(slice(first, last))

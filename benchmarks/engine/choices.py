@@ -10,7 +10,7 @@ from gridshift.grid import engine as engine_module
 from gridshift.grid.engine import Engine
 from gridshift.grid.kernels.lanes import Lanes
 from gridshift.grid.readers import read_grid
-from gridshift.grid.scenarios import sample_loads, stream
+from gridshift.grid.scenarios import named_rng, sample_loads
 from gridshift.peers.clock import in_turns, pinned
 from gridshift.peers.peer import MAX_STEPS
 
@@ -33,7 +33,7 @@ def undo_choices(
 ) -> Choices:
     """Time the engine as it is, without acceleration, in double only, with half the lanes."""
     network = read_grid(source)
-    rows = sample_loads(network, stream(network.name, "bench"), num_rows, regime="fixed")
+    rows = sample_loads(network, named_rng(network.name, "bench"), num_rows, regime="fixed")
     demands = rows.load_p, rows.load_q
     usual = Engine(network)
     double = Engine(network)

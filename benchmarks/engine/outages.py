@@ -18,7 +18,7 @@ from gridshift.grid.network import Network
 from gridshift.grid.powerflow import solve
 from gridshift.grid.prepared import prepare_all
 from gridshift.grid.readers import read_grid
-from gridshift.grid.scenarios import Injections, sample_loads, stream
+from gridshift.grid.scenarios import LoadScenarios, named_rng, sample_loads
 from gridshift.peers.case import Case, connected_branches
 from gridshift.peers.clock import fastest, in_turns, pinned
 from gridshift.peers.lightsim import LIGHTSIM_MODES, configure_lightsim, lightsim_model
@@ -57,7 +57,7 @@ def sweep_lines(
 ) -> Sweep:
     """Time the sweep, the grid's plan not included; CPU time is the median of some rounds."""
     network = read_grid(source)
-    rng = stream(network.name, "bench")
+    rng = named_rng(network.name, "bench")
     rows = sample_loads(network, rng, num_rows, regime="fixed")
     with pinned() if threads == 1 else nullcontext():
         found = [_sweep(network, rows, threads) for _ in range(rounds + 1)][1:]
@@ -65,7 +65,7 @@ def sweep_lines(
     return replace(middle, seconds=min(sweep.seconds for sweep in found))
 
 
-def _sweep(network: Network, rows: Injections, threads: int) -> Sweep:
+def _sweep(network: Network, rows: LoadScenarios, threads: int) -> Sweep:
     network = replace(network)  # another network to every cache
     Engine.of(network)
     wall, cpu = time.perf_counter(), time.process_time()
@@ -87,7 +87,7 @@ def _sweep(network: Network, rows: Injections, threads: int) -> Sweep:
     )  # fmt: skip
 
 
-def _num_solved(network: Network, rows: Injections) -> int:
+def _num_solved(network: Network, rows: LoadScenarios) -> int:
     return int(solve(network, rows).solved.sum())
 
 

@@ -16,7 +16,7 @@ from gridshift.grid.kernels.rows import scatter
 from gridshift.grid.kernels.steps import apply_step, compiled, power_balance, substitute
 from gridshift.grid.prepared import prepare
 from gridshift.grid.readers import read_grid
-from gridshift.grid.scenarios import Injections, sample_loads, stream
+from gridshift.grid.scenarios import LoadScenarios, named_rng, sample_loads
 from gridshift.peers.clock import fastest, pinned
 from gridshift.peers.peer import MAX_STEPS
 
@@ -45,7 +45,7 @@ def phases_of(source: str, *, num_rows: int, tol: float = 1e-8) -> dict[str, Any
     network = read_grid(source)
     prepared = prepare(network)
     engine, topology = prepared.engine, prepared.topology
-    rows = sample_loads(network, stream(network.name, "bench"), num_rows, regime="fixed")
+    rows = sample_loads(network, named_rng(network.name, "bench"), num_rows, regime="fixed")
     with pinned():
         phases = chord_phases(engine, topology, rows.load_p, rows.load_q)
         share, left = share_of_phases(engine, topology, rows, phases, tol)
@@ -90,7 +90,7 @@ def chord_phases(engine: Engine, topology: Topology, load_p: Real, load_q: Real)
 
 
 def share_of_phases(
-    engine: Engine, topology: Topology, rows: Injections, phases: Sequence[Phase], tol: float
+    engine: Engine, topology: Topology, rows: LoadScenarios, phases: Sequence[Phase], tol: float
 ) -> tuple[dict[str, float], int]:
     """Share of the time of a whole solve that each phase takes, 0 to 1; rows left to Newton.
 

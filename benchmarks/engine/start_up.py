@@ -16,10 +16,10 @@ import json, time
 began = time.process_time()
 from gridshift.grid.powerflow import solve
 from gridshift.grid.readers import read_grid
-from gridshift.grid.scenarios import sample_loads, stream
+from gridshift.grid.scenarios import sample_loads, named_rng
 network = read_grid("{grid}")
 read = time.process_time()
-rows = sample_loads(network, stream(network.name, "bench"), 400, regime="fixed")
+rows = sample_loads(network, named_rng(network.name, "bench"), 400, regime="fixed")
 solve(network, rows)
 solved = time.process_time()
 print(json.dumps([read - began, solved - read]))

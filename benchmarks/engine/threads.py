@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from gridshift.grid.powerflow import solve
 from gridshift.grid.readers import read_grid
-from gridshift.grid.scenarios import sample_loads, stream
+from gridshift.grid.scenarios import named_rng, sample_loads
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +23,7 @@ def scaling(
 ) -> Scaling:
     """Time the public `solve` with each number of threads, in turns."""
     network = read_grid(source)
-    rows = sample_loads(network, stream(network.name, "bench"), num_rows, regime="fixed")
+    rows = sample_loads(network, named_rng(network.name, "bench"), num_rows, regime="fixed")
     seconds = dict.fromkeys(threads, float("inf"))
     for number in threads:
         solve(network, rows, threads=number)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gridshift.grid.outage_list import read_outages
     from gridshift.grid.powerflow import BatchSolution, RowStatus, solve
     from gridshift.grid.readers import read_grid
-    from gridshift.grid.scenarios import Injections, nominal_loads, sample_loads, stream
+    from gridshift.grid.scenarios import LoadScenarios, named_rng, nominal_loads, sample_loads
     from gridshift.learn.estimator import ICWRegressor
     from gridshift.study.screening import ScreenConfig, Screening
     from gridshift.study.sweep import screen
@@ -60,10 +60,10 @@ _HOMES = {
     "RowStatus": "gridshift.grid.powerflow",
     "solve": "gridshift.grid.powerflow",
     "read_grid": "gridshift.grid.readers",
-    "Injections": "gridshift.grid.scenarios",
+    "LoadScenarios": "gridshift.grid.scenarios",
     "nominal_loads": "gridshift.grid.scenarios",
     "sample_loads": "gridshift.grid.scenarios",
-    "stream": "gridshift.grid.scenarios",
+    "named_rng": "gridshift.grid.scenarios",
     "ICWRegressor": "gridshift.learn.estimator",
     "Cases": "gridshift.trial.cases",
     "Measurement": "gridshift.trial.trial",
@@ -84,8 +84,8 @@ __all__ = [
     "GridshiftError",
     "GridshiftWarning",
     "ICWRegressor",
-    "Injections",
     "Layout",
+    "LoadScenarios",
     "Measurement",
     "Method",
     "Network",
@@ -103,6 +103,7 @@ __all__ = [
     "generate",
     "mean_absolute_errors",
     "measure_adaptation",
+    "named_rng",
     "nominal_loads",
     "outage_text",
     "parse_outage",
@@ -112,7 +113,6 @@ __all__ = [
     "sample_loads",
     "screen",
     "solve",
-    "stream",
     "train",
 ]
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from gridshift.adapt.baselines.fine_tune import GradientConfig, adapt_fine_tune
 from gridshift.adapt.context import Context, Predictor
-from gridshift.grid.scenarios import sample_loads, stream
+from gridshift.grid.scenarios import named_rng, sample_loads
 from gridshift.peers.case import Case
 from gridshift.peers.clock import fastest
 from gridshift.peers.roster import Pandapower
@@ -69,7 +69,7 @@ def _solve_times(scale: Scale, grid: str) -> Record:
     outage, num = GRIDS[grid].single, scale.num_context
     with Threads(1):
         engine = fastest(lambda: context_rows(grid, outage, num), repeats=REPEATS) / num
-        few = sample_loads(topology(grid, outage), stream(grid, "pandapower"), 4)
+        few = sample_loads(topology(grid, outage), named_rng(grid, "pandapower"), 4)
         case = Case.of(grid, tuple(outage.split(",")))
         run = Pandapower().prepare(case, few.load_p, few.load_q, 1e-8)
         rows = fastest(run, repeats=3) / few.num_rows

@@ -154,7 +154,7 @@ def balance(test: Dataset, y_hat: Real) -> dict[str, float]:
     |dQ|, without dQ where a generator holds the voltage, as solvers define it.
     """
     layout, network = test.layout, test.network
-    loads, voltage = layout.unpack_injections(test.x), layout.unpack_voltage(test.x, y_hat)
+    loads, voltage = layout.unpack_loads(test.x), layout.unpack_voltage(test.x, y_hat)
     states = mismatch_summary(network, voltage, loads.load_power)
     off = specified_mismatch(network, voltage, loads.load_power)
     reactive = layout.y_slices["q_gen"]

@@ -24,7 +24,7 @@ from gridshift.arrays import Real
 from gridshift.grid.network import Network
 from gridshift.grid.powerflow import solve
 from gridshift.grid.readers import read_grid
-from gridshift.grid.scenarios import sample_loads, stream
+from gridshift.grid.scenarios import named_rng, sample_loads
 from gridshift.learn.backbones import BACKBONES
 from gridshift.learn.training import Progress
 from gridshift.learn.whitening import Transform
@@ -205,7 +205,7 @@ def _solved(
     named: str,
 ) -> Dataset:  # fmt: skip
     network = topology(grid, outage)
-    rng = stream(network.name, role, outage=named, draw=draw, seed=seed)
+    rng = named_rng(network.name, role, outage=named, draw=draw, seed=seed)
     loads = sample_loads(network, rng, num_rows, spread=spread, regime=regime)
     return generate(network, loads, min_rows=2)
 
@@ -272,7 +272,7 @@ def perfect_icw(grid: str, context: Dataset, test: Dataset, base_transform: Tran
             context's are of the same kind, ICW's if it is ZCA.
     """
     network, layout = network_of(grid), test.layout
-    loads = layout.unpack_injections(test.x)
+    loads = layout.unpack_loads(test.x)
     solution = solve(network, loads)
     y_base = layout.pack_outputs(network, loads, solution.voltage)
     y_base[~solution.solved] = np.nan

@@ -99,7 +99,7 @@ def evaluate(fit: Callable[[], Any], test: Dataset) -> dict[str, Any]:
     predictor, fit_s = _fastest(fit)
     y_hat, predict_s = _fastest(lambda: predictor.predict(test.x))
     layout = test.layout
-    load_power = layout.unpack_injections(test.x).load_power
+    load_power = layout.unpack_loads(test.x).load_power
     mismatch = mismatch_summary(test.network, layout.unpack_voltage(test.x, y_hat), load_power)
     return {
         **mean_absolute_errors(layout, test.y, y_hat),

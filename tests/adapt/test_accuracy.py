@@ -7,7 +7,7 @@ from gridshift.adapt.datasets import generate
 from gridshift.adapt.methods import METHODS, Context
 from gridshift.adapt.surrogate import SurrogateConfig, train
 from gridshift.grid.readers import read_grid
-from gridshift.grid.scenarios import sample_loads, stream
+from gridshift.grid.scenarios import named_rng, sample_loads
 from gridshift.learn.training import TrainingConfig
 
 
@@ -30,7 +30,7 @@ def test_case30_errors_are_the_papers_or_better(case30, outage, frozen, icw):
     network, text = base.without(outage), ",".join(outage)
 
     def rows(role, num, regime):
-        rng = stream(base.name, role, outage=text)
+        rng = named_rng(base.name, role, outage=text)
         return generate(network, sample_loads(network, rng, num, spread=0.2, regime=regime))
 
     context, test = Context.of(rows("context", 400, "mixed")), rows("test", 1_000, "drawn")

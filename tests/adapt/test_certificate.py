@@ -9,7 +9,7 @@ from gridshift.errors import GridshiftError
 from gridshift.grid.balance import Origin, StateRows, check, repair
 from gridshift.grid.powerflow import RowStatus
 from gridshift.grid.readers import read_grid
-from gridshift.grid.scenarios import Injections, nominal_loads, sample_loads
+from gridshift.grid.scenarios import LoadScenarios, nominal_loads, sample_loads
 from tests.adapt.grids import small_grid
 from tests.reference.grids import branch_two_port, make_network
 from tests.reference.newton import bus_matrix, bus_power, dense_newton, off_balance
@@ -31,7 +31,7 @@ def data(request):
 
 
 def demand(data, row):
-    return data.layout.unpack_injections(data.x).load_power[row]
+    return data.layout.unpack_loads(data.x).load_power[row]
 
 
 # --- what a certificate says ---------------------------------------------------------------
@@ -85,10 +85,10 @@ def test_angles_count_modulo_a_full_turn(data):
 
 def test_complex_voltages_are_states_as_well(data):
     y = noisy(data, 1e-3)
-    injections = data.layout.unpack_injections(data.x)
+    loads = data.layout.unpack_loads(data.x)
     voltage = StateRows.of_voltage(data.network, data.layout.unpack_voltage(data.x, y))
-    found = check(data.network, injections, voltage)
-    expected = check(data.network, injections, states(data.layout, y))
+    found = check(data.network, loads, voltage)
+    expected = check(data.network, loads, states(data.layout, y))
     assert found.mismatch == pytest.approx(expected.mismatch, rel=1e-10)
 
 
@@ -136,7 +136,7 @@ def test_generation_returned_is_what_the_voltages_need(data):
     found = certify(data.network, data.layout, data.x, y, tol=1e-8)
     injected = found.voltage * (found.voltage @ bus_matrix(data.network).T).conj()
     net = injected - data.network.bus_fixed
-    np.add.at(net.T, data.network.load_bus, data.layout.unpack_injections(data.x).load_power.T)
+    np.add.at(net.T, data.network.load_bus, data.layout.unpack_loads(data.x).load_power.T)
     assert found.y[:, data.layout.y_slices["q_gen"]] == pytest.approx(
         net.imag[:, data.layout.controlled], abs=1e-10
     )
@@ -153,13 +153,13 @@ def test_the_correct_share_is_corrected_even_within_the_tolerance(data):
 
 
 def test_rows_without_solution_or_loads_are_marked_and_others_do_not_notice(data):
-    injections = data.layout.unpack_injections(data.x)
-    load_p, load_q = injections.load_p.copy(), injections.load_q.copy()
+    loads = data.layout.unpack_loads(data.x)
+    load_p, load_q = loads.load_p.copy(), loads.load_q.copy()
     load_p[3] *= 200
     load_p[40, 0] = np.nan
     state = states(data.layout, noisy(data, 1e-3))
-    plain = repair(data.network, injections, state)
-    found = repair(data.network, Injections(load_p=load_p, load_q=load_q), state)
+    plain = repair(data.network, loads, state)
+    found = repair(data.network, LoadScenarios(load_p=load_p, load_q=load_q), state)
     others = np.delete(np.arange(len(load_p)), [3, 40])
     assert found.status[3] in (RowStatus.NO_CONVERGENCE, RowStatus.SINGULAR, RowStatus.IMPLAUSIBLE)
     assert found.status[40] == RowStatus.NOT_RUN
@@ -207,15 +207,15 @@ def test_an_islanding_outage_marks_every_row():
 
 
 def test_results_do_not_depend_on_threads_or_on_how_rows_are_grouped(data):
-    injections, state = (
-        data.layout.unpack_injections(data.x),
+    loads, state = (
+        data.layout.unpack_loads(data.x),
         states(data.layout, noisy(data, 1e-3)),
     )
-    whole = repair(data.network, injections, state)
-    threaded = repair(data.network, injections, state, threads=3)
+    whole = repair(data.network, loads, state)
+    threaded = repair(data.network, loads, state, threads=3)
     assert np.array_equal(whole.voltage, threaded.voltage)
     some = np.array([50, 3, 11])
-    part = repair(data.network, injections.rows(some), state.rows(some))
+    part = repair(data.network, loads.rows(some), state.rows(some))
     assert np.array_equal(whole.voltage[some], part.voltage)
     assert np.array_equal(whole.given.norm[some], part.given.norm)
 

@@ -3,7 +3,7 @@ import pytest
 
 from gridshift.adapt.datasets import Dataset, generate
 from gridshift.errors import ScenarioError, StorageError
-from gridshift.grid.scenarios import Injections, nominal_loads, sample_loads
+from gridshift.grid.scenarios import LoadScenarios, nominal_loads, sample_loads
 from tests.adapt.grids import small_grid
 
 
@@ -12,7 +12,7 @@ def with_hopeless_rows(network, rows):
     factor = np.ones((12, 1))
     factor[rows] = 100.0
     loads = nominal_loads(network, 12)
-    return Injections(load_p=loads.load_p * factor, load_q=loads.load_q * factor)
+    return LoadScenarios(load_p=loads.load_p * factor, load_q=loads.load_q * factor)
 
 
 def test_failed_rows_are_left_out_and_counted(grid):

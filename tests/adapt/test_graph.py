@@ -64,8 +64,8 @@ def test_known_powers_are_net_consumption_up_to_scaling(grid, rows):
     mean, scale = input_scaling(rows.x)
     graph = graph_of(grid, rows.layout, mean, scale)
     state = graph.inputs_to_nodes @ ((rows.x[0] - mean) / scale) + graph.offset
-    injections = rows.layout.unpack_injections(rows.x[:1])
-    consumed = -grid.injected(injections.load_power[0])
+    loads = rows.layout.unpack_loads(rows.x[:1])
+    consumed = -grid.injected(loads.load_power[0])
     for feature, power in ((P, consumed.real), (Q, consumed.imag)):
         known = graph.known[:, feature]
         slope, _ = np.polyfit(power[known], state.reshape(-1, 4)[known, feature], 1)

@@ -16,7 +16,7 @@ from gridshift.grid.pivoting import pivoting_newton
 from gridshift.grid.powerflow import RowStatus, nominal, solve
 from gridshift.grid.prepared import prepare, prepare_all
 from gridshift.grid.readers import read_grid
-from gridshift.grid.scenarios import Injections, nominal_loads, sample_loads, stream
+from gridshift.grid.scenarios import LoadScenarios, named_rng, nominal_loads, sample_loads
 from tests.reference.grids import branch_two_port, make_network, random_network
 from tests.reference.homotopy import operating_root
 from tests.reference.newton import dense_newton, off_balance
@@ -57,10 +57,10 @@ def test_no_random_grid_gives_a_wrong_solution_or_loses_one_that_newton_finds(
 ):
     rng = np.random.default_rng(seed)
     network = random_network(rng, buses, extra=extra, stress=stress)
-    injections = sample_loads(network, rng, 5, spread=0.3, regime="fixed")
-    solution = solve(network, injections)
+    loads = sample_loads(network, rng, 5, spread=0.3, regime="fixed")
+    solution = solve(network, loads)
     base = nominal(network)
-    for row, demand in enumerate(injections.load_power):
+    for row, demand in enumerate(loads.load_power):
         if solution.solved[row]:
             assert off_balance(network, solution.voltage[row], demand) <= TOL * 1.01
         else:
@@ -74,9 +74,9 @@ def test_no_random_grid_gives_a_wrong_solution_or_loses_one_that_newton_finds(
 
 
 def test_rows_agree_with_the_dense_newton_on_case30(case30):
-    injections = rows_of(case30, 20)
-    solution = solve(case30, injections, tol=1e-10)
-    for row, demand in enumerate(injections.load_power):
+    loads = rows_of(case30, 20)
+    solution = solve(case30, loads, tol=1e-10)
+    for row, demand in enumerate(loads.load_power):
         v, converged = dense_newton(case30, case30.v_start, demand, tol=1e-12)
         assert converged
         assert np.abs(solution.voltage[row] - v).max() < 1e-9  # both within 1e-10 of balance
@@ -104,7 +104,7 @@ def test_a_poisoned_row_leaves_its_neighbours_bit_for_bit(case118):
     load_p = good.load_p.copy()
     load_p[33, 5] = np.nan
     load_p[40] *= 50  # no solution
-    bad = Injections(load_p=load_p, load_q=good.load_q)
+    bad = LoadScenarios(load_p=load_p, load_q=good.load_q)
     clean, mixed = solve(case118, good), solve(case118, bad)
     others = np.delete(np.arange(70), [33, 40])
     assert np.array_equal(clean.voltage[others], mixed.voltage[others])
@@ -119,9 +119,9 @@ def test_a_poisoned_row_leaves_its_neighbours_bit_for_bit(case118):
 
 @pytest.mark.parametrize("rows", [1, 7, 8, 31, 32, 33, 100])
 def test_results_do_not_depend_on_threads_or_on_the_size_of_the_batch(case30, rows):
-    injections = rows_of(case30, 100)
-    whole = solve(case30, injections, loading=True)
-    some = solve(case30, injections.rows(slice(0, rows)), threads=3, loading=True)
+    loads = rows_of(case30, 100)
+    whole = solve(case30, loads, loading=True)
+    some = solve(case30, loads.rows(slice(0, rows)), threads=3, loading=True)
     assert np.array_equal(whole.voltage[:rows], some.voltage)
     assert np.array_equal(whole.loading[:rows], some.loading)
 
@@ -140,14 +140,14 @@ def test_flows_from_the_kernel_are_those_of_the_equations(case300):
 
 
 def test_rows_of_case300_are_those_that_full_newton_solves_or_more(case300):
-    injections = rows_of(case300, 150, seed=5)
-    solution = solve(case300, injections)
+    loads = rows_of(case300, 150, seed=5)
+    solution = solve(case300, loads)
     start = nominal(case300).voltage[0]
     assert not solution.solved.all()  # the set has rows without solution
     for row in np.flatnonzero(~solution.solved):
-        v, converged = dense_newton(case300, start, injections.load_power[row])
+        v, converged = dense_newton(case300, start, loads.load_power[row])
         # what Newton's method reaches there all the same are low-voltage roots
-        assert not converged or operating_root(case300, injections.load_power[row]) is None, v
+        assert not converged or operating_root(case300, loads.load_power[row]) is None, v
 
 
 def test_topologies_prepared_together_equal_those_prepared_alone(case118):
@@ -200,7 +200,7 @@ def test_a_start_at_the_low_voltage_root_leads_to_the_operating_one():
 def test_up_to_the_nose_every_row_has_the_upper_root():
     load = 5.0 * (1 - np.logspace(-6, -0.1, 40))  # the nose is at 1 / (2 x) = 5
     network = two_buses(1.0)
-    rows = Injections(load_p=load[:, None], load_q=0 * load[:, None])
+    rows = LoadScenarios(load_p=load[:, None], load_q=0 * load[:, None])
     found = solve(network, rows).require_converged()
     upper = np.sqrt((1 + np.sqrt(1 - 0.04 * load**2)) / 2)
     # a mismatch of 1e-8 is dv = 1e-8 / |dP/dv|, which falls to zero at the nose
@@ -221,9 +221,9 @@ def test_near_the_limit_solved_means_the_root_that_grows_out_of_no_load(seed, le
         if not len(network.without([label]).cut_off_buses()):
             network = network.without([label])
             break
-    injections = sample_loads(network, rng, 4, spread=spread, regime="fixed")
-    solution = solve(network, injections)
-    for row, demand in enumerate(injections.load_power):
+    loads = sample_loads(network, rng, 4, spread=spread, regime="fixed")
+    solution = solve(network, loads)
+    for row, demand in enumerate(loads.load_power):
         root = operating_root(network, demand)
         if root is None:
             assert not solution.solved[row]
@@ -326,7 +326,7 @@ def test_a_topology_whose_pivots_vanish_goes_to_the_pivoting_factorisation(monke
 
 def test_demands_of_the_wrong_shape_are_refused(case30):
     with pytest.raises(ScenarioError, match=r"needs real numbers \(rows, 20\)"):
-        solve(case30, Injections(load_p=np.ones((3, 19)), load_q=np.ones((3, 19))))
+        solve(case30, LoadScenarios(load_p=np.ones((3, 19)), load_q=np.ones((3, 19))))
 
 
 @pytest.mark.parametrize(
@@ -348,10 +348,10 @@ def test_settings_that_mean_nothing_are_refused(case30, setting):
 
 def test_demands_may_be_lists_but_not_complex(case30):
     one = nominal_loads(case30)
-    same = Injections(load_p=one.load_p.tolist(), load_q=one.load_q.tolist())
+    same = LoadScenarios(load_p=one.load_p.tolist(), load_q=one.load_q.tolist())
     assert np.array_equal(solve(case30, same).voltage, solve(case30, one).voltage)
     with pytest.raises(ScenarioError, match="real numbers"):
-        solve(case30, Injections(load_p=one.load_power, load_q=one.load_q))
+        solve(case30, LoadScenarios(load_p=one.load_power, load_q=one.load_q))
 
 
 def test_no_rows_give_no_rows(case30):
@@ -409,5 +409,5 @@ def test_nominal_rows_take_no_step(case118):
 
 
 def test_streams_with_other_names_are_other_streams():
-    one, two = stream("case30", "test"), stream("case30", "context")
+    one, two = named_rng("case30", "test"), named_rng("case30", "context")
     assert one.random() != two.random()

@@ -15,7 +15,7 @@ from tests.reference.grids import BusKind, branch_two_port, make_network
 SCRIPT = """
 import numpy as np
 from gridshift.grid.powerflow import solve
-from gridshift.grid.scenarios import Injections, sample_loads
+from gridshift.grid.scenarios import LoadScenarios, sample_loads
 from tests.reference.grids import random_network
 
 network = random_network(np.random.default_rng(3), 9, extra=6)
@@ -23,7 +23,7 @@ rows = sample_loads(network, np.random.default_rng(0), 5, regime="fixed")
 load_p = rows.load_p.copy()
 load_p[1] *= 400  # no solution
 load_p[3, 0] = np.nan
-rows = Injections(load_p=load_p, load_q=rows.load_q)
+rows = LoadScenarios(load_p=load_p, load_q=rows.load_q)
 outages = (network.without([label]) for label in network.elements)
 outage = next(n for n in outages if not len(n.cut_off_buses()))
 for case in (network, outage):

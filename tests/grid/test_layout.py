@@ -64,25 +64,25 @@ def test_every_topology_of_a_grid_has_the_same_layout(grid):
 @pytest.fixture(params=[(), ("line:1",), ("line:1", "line:6")], ids=["base", "n-1", "n-2"])
 def solved(request, grid):
     network = grid.without(request.param) if request.param else grid
-    injections = sample_loads(network, np.random.default_rng(3), 20)
-    return network, injections, solve(network, injections).require_converged().voltage
+    loads = sample_loads(network, np.random.default_rng(3), 20)
+    return network, loads, solve(network, loads).require_converged().voltage
 
 
 def test_voltages_come_back_from_x_and_y(solved):
-    network, injections, voltage = solved
+    network, loads, voltage = solved
     layout = Layout.of(network)
-    x = layout.pack_inputs(network, injections)
-    y = layout.pack_outputs(network, injections, voltage)
+    x = layout.pack_inputs(network, loads)
+    y = layout.pack_outputs(network, loads, voltage)
     # round-off of abs, angle, cos, sin
     np.testing.assert_allclose(layout.unpack_voltage(x, y), voltage, atol=1e-14)
-    assert np.array_equal(layout.unpack_injections(x).load_power, injections.load_power)
+    assert np.array_equal(layout.unpack_loads(x).load_power, loads.load_power)
 
 
 def test_packed_generation_closes_the_power_balance_of_every_bus(solved):
     """Kirchhoff, bus by bus and branch by branch: generation - demand + fixed = flow away."""
-    network, injections, voltage = solved
+    network, loads, voltage = solved
     layout = Layout.of(network)
-    y = layout.pack_outputs(network, injections, voltage)
+    y = layout.pack_outputs(network, loads, voltage)
     for row, v in enumerate(voltage):
         away = network.bus_shunt.conj() * np.abs(v) ** 2
         for e in np.flatnonzero(network.branch_in_service):
@@ -92,7 +92,7 @@ def test_packed_generation_closes_the_power_balance_of_every_bus(solved):
             away[t] += v[t] * np.conj(ytf * v[f] + ytt * v[t])
         generation = away - network.bus_fixed
         for load, bus in enumerate(network.load_bus):
-            generation[bus] += injections.load_power[row, load]
+            generation[bus] += loads.load_power[row, load]
         np.testing.assert_allclose(
             y[row, layout.y_slices["q_gen"]], generation[[1, 2, 4]].imag, atol=1e-12
         )
@@ -104,18 +104,18 @@ def test_packed_generation_closes_the_power_balance_of_every_bus(solved):
 
 def test_the_slack_angle_of_the_source_is_an_input(grid):
     layout = Layout.of(grid)
-    injections = sample_loads(grid, np.random.default_rng(0), 2)
-    x = layout.pack_inputs(grid, injections)
+    loads = sample_loads(grid, np.random.default_rng(0), 2)
+    x = layout.pack_inputs(grid, loads)
     np.testing.assert_allclose(x[:, layout.x_slices["theta_slack"]], np.deg2rad(4.0))
 
 
 def test_unpacked_voltages_of_a_perfect_prediction_solve_the_power_flow(solved):
-    network, injections, voltage = solved
+    network, loads, voltage = solved
     layout = Layout.of(network)
-    x = layout.pack_inputs(network, injections)
-    back = layout.unpack_voltage(x, layout.pack_outputs(network, injections, voltage))
+    x = layout.pack_inputs(network, loads)
+    back = layout.unpack_voltage(x, layout.pack_outputs(network, loads, voltage))
     power = back * (back @ network.admittance.toarray().T).conj()
-    off = power - network.injected(injections.load_power)
+    off = power - network.injected(loads.load_power)
     # the solver's tolerance
     assert np.abs(off.real[:, layout.non_slack]).max() < 1.1e-8
     assert np.abs(off.imag[:, layout.pq]).max() < 1.1e-8
@@ -136,10 +136,10 @@ def test_angles_do_not_wrap_behind_a_transformer_that_turns_by_half_a_turn():
         [(1, 0.5 + 0.1j), (2, -0.5 + 0.1j)],  # angles on both sides of half a turn
     )
     layout = Layout.of(network)
-    injections = sample_loads(network, np.random.default_rng(0), 200, spread=0.9, regime="fixed")
-    solution = solve(network, injections)
-    y = layout.pack_outputs(network, injections, solution.voltage)
+    loads = sample_loads(network, np.random.default_rng(0), 200, spread=0.9, regime="fixed")
+    solution = solve(network, loads)
+    y = layout.pack_outputs(network, loads, solution.voltage)
     theta = y[:, layout.y_slices["theta"]]
     assert np.ptp(theta, axis=0).max() < 0.5
-    x = layout.pack_inputs(network, injections)
+    x = layout.pack_inputs(network, loads)
     assert np.abs(layout.unpack_voltage(x, y) - solution.voltage).max() < 1e-12

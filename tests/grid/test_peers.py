@@ -24,24 +24,24 @@ def rows_of(network, num_rows, *, spread=0.2, seed=0):
     return sample_loads(network, rng, num_rows, spread=spread, regime="fixed")
 
 
-def answers(peer, case, injections):
+def answers(peer, case, loads):
     if why := peer.why_not(case):
         pytest.skip(f"{peer.name}: {why}")
-    rows = injections.rows(slice(0, peer.most_rows))
+    rows = loads.rows(slice(0, peer.most_rows))
     found = peer.solve(case, rows.load_p, rows.load_q, TOL)
     return found.voltage.copy(), found.converged.copy()
 
 
-def assert_same(peer, case, injections):
+def assert_same(peer, case, loads):
     """Same voltages; same rows converged, or ours more and each of those in balance."""
-    theirs, they = answers(peer, case, injections)
-    ours, we = answers(OURS, case, injections.rows(slice(0, len(they))))
+    theirs, they = answers(peer, case, loads)
+    ours, we = answers(OURS, case, loads.rows(slice(0, len(they))))
     assert not (they & ~we).any(), f"rows {np.flatnonzero(they & ~we)} are lost"
     both = they & we
     assert both.any()
     assert np.abs(ours[both] - theirs[both]).max() <= CLOSE
     for row in np.flatnonzero(we & ~they):
-        demand = injections.load_power[row]
+        demand = loads.load_power[row]
         assert off_balance(case.network, ours[row], demand) <= TOL * 1.1  # summed in another order
 
 
@@ -81,14 +81,14 @@ def test_a_radial_feeder_is_solved_alike_by_all(peer):
 
 def test_rows_without_a_solution_are_the_same_ones_at_a_wide_spread():
     case = Case.of("case300")
-    injections = rows_of(case.network, 60, spread=0.5)
+    loads = rows_of(case.network, 60, spread=0.5)
     default = next(p for p in OTHERS if p.name == "lightsim2grid, default")
-    _, they = answers(default, case, injections)
-    ours, we = answers(OURS, case, injections)
+    _, they = answers(default, case, loads)
+    ours, we = answers(OURS, case, loads)
     assert 0 < (~we).sum() < 30  # a fifth of the rows has none
     assert not (they & ~we).any()
     for row in np.flatnonzero(we):
-        assert off_balance(case.network, ours[row], injections.load_power[row]) <= TOL * 1.1
+        assert off_balance(case.network, ours[row], loads.load_power[row]) <= TOL * 1.1
 
 
 def test_who_cannot_solve_a_grid_says_why(tmp_path):

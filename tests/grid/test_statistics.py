@@ -8,9 +8,9 @@ import pytest
 from gridshift.grid.equations import branch_loading
 from gridshift.grid.powerflow import solve
 from gridshift.grid.readers import read_grid
-from gridshift.grid.scenarios import Injections, sample_loads, stream
+from gridshift.grid.scenarios import LoadScenarios, named_rng, sample_loads
 from gridshift.grid.statistics import Limits, Statistics
-from gridshift.grid.streaming import stream as stream_rows
+from gridshift.grid.streaming import stream_rows
 
 ROUNDING = 1e-12
 """Sums are of whole multiples of 2^-40, each term off by half of that at most."""
@@ -22,7 +22,9 @@ def grid():
 
 
 def loads_of(network, rows, spread=0.5):
-    return sample_loads(network, stream(network.name, "test"), rows, spread=spread, regime="fixed")
+    return sample_loads(
+        network, named_rng(network.name, "test"), rows, spread=spread, regime="fixed"
+    )
 
 
 def as_bytes(statistics):
@@ -106,7 +108,7 @@ def test_rows_without_a_solution_are_told_and_not_counted(grid):
     loads = loads_of(grid, 40)
     factor = np.ones((40, 1))
     factor[[3, 39]] = 50.0
-    broken = Injections(load_p=loads.load_p * factor, load_q=loads.load_q * factor)
+    broken = LoadScenarios(load_p=loads.load_p * factor, load_q=loads.load_q * factor)
     broken.load_p[5, 0] = np.nan
     found = stream_rows(grid, broken, Limits.of(grid))
     assert np.flatnonzero(~found.solved).tolist() == [3, 5, 39]

@@ -6,7 +6,7 @@ from gridshift.grid.expansion import Expansion
 from gridshift.grid.layout import Layout
 from gridshift.grid.powerflow import solve
 from gridshift.grid.readers import read_grid
-from gridshift.grid.scenarios import Injections, sample_loads
+from gridshift.grid.scenarios import LoadScenarios, sample_loads
 from gridshift.grid.tangent import Tangent
 from tests.adapt.grids import small_grid
 from tests.reference.shifted_inputs import with_inputs
@@ -28,7 +28,7 @@ def exact_outputs(network, x):
     """y of one row of inputs x, by solving a network that has them as its own."""
     layout = Layout.of(network)
     changed = with_inputs(network, layout, x)
-    load = Injections(load_p=changed.load_power.real[None], load_q=changed.load_power.imag[None])
+    load = LoadScenarios(load_p=changed.load_power.real[None], load_q=changed.load_power.imag[None])
     # a tolerance near round-off, because differences of solutions are divided by small steps
     solution = solve(changed, load, tol=1e-12, max_iterations=40).require_converged()
     return layout.pack_outputs(changed, load, solution.voltage)[0]
@@ -103,7 +103,7 @@ def test_halving_the_spread_divides_the_error_by_two_to_the_order_plus_one(netwo
     wide = sample_loads(network, np.random.default_rng(2), 60, spread=0.2, regime="fixed")
 
     def error(share):
-        rows = Injections(
+        rows = LoadScenarios(
             load_p=network.load_power.real * (1 - share) + share * wide.load_p,
             load_q=network.load_power.imag * (1 - share) + share * wide.load_q,
         )

@@ -22,6 +22,6 @@ def with_inputs(network, layout, x):
         gen_p=gen_p,
         v_start=magnitude * np.exp(1j * angle),
         load_power=x[at["p_load"]] + 1j * x[at["q_load"]],
-        base=None,
+        outage_of=None,
         outaged=(),
     )

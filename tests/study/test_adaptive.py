@@ -9,7 +9,7 @@ from scipy.stats import binomtest
 from gridshift.errors import GridshiftError
 from gridshift.grid.powerflow import solve
 from gridshift.grid.readers import read_grid
-from gridshift.grid.scenarios import sample_loads, stream
+from gridshift.grid.scenarios import named_rng, sample_loads
 from gridshift.study.risk import risk_of, rows_for, severity, wilson
 from gridshift.study.screening import ScreenConfig
 from gridshift.study.sweep import screen
@@ -46,7 +46,7 @@ def test_probability_and_standard_errors_are_those_of_the_scenarios(case30, few)
         grid="case30", contingencies=few, num_scenarios=300, workers=1, spread=0.5, v_min=0.95
     )
     rows = {row.outage: row for row in screen(config, network=case30).rows}
-    loads = sample_loads(case30, stream("case30", "scenarios"), 300, spread=0.5, regime="drawn")
+    loads = sample_loads(case30, named_rng("case30", "scenarios"), 300, spread=0.5, regime="drawn")
     from gridshift.study.risk import with_limits
 
     left = with_limits(case30.without(["line:9"]), v_min=0.95)
@@ -79,7 +79,9 @@ def test_scenarios_are_solved_until_the_precision_is_reached_and_no_more(case30,
 
 def test_the_scenarios_are_the_first_of_those_that_a_fixed_number_takes(case30, few):
     (row,) = [r for r in screen(adaptive(few), network=case30).rows if r.outage == "line:24"]
-    loads = sample_loads(case30, stream("case30", "scenarios"), 20_000, spread=0.4, regime="drawn")
+    loads = sample_loads(
+        case30, named_rng("case30", "scenarios"), 20_000, spread=0.4, regime="drawn"
+    )
     left = case30.without(["line:24"])
     risk = risk_of(left, solve(left, loads.rows(slice(row.num_scenarios))).voltage)
     assert row.excess == pytest.approx(risk.excess, rel=1e-6)

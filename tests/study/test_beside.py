@@ -15,7 +15,7 @@ from gridshift.errors import ContextError, GridshiftError
 from gridshift.grid.layout import Layout
 from gridshift.grid.powerflow import solve
 from gridshift.grid.readers import read_grid
-from gridshift.grid.scenarios import sample_loads, stream
+from gridshift.grid.scenarios import named_rng, sample_loads
 from gridshift.study.beside import rank_correlation
 from gridshift.study.risk import risk_of, with_limits
 from gridshift.study.screening import ScreenConfig
@@ -40,14 +40,14 @@ def test_errors_and_missed_violations_are_those_of_a_loop_over_the_scenarios(cas
     asked = config(tmp_path, beside=("ridge:20",))
     study = screen(asked, network=case14)
     (found,) = study.beside
-    loads = sample_loads(case14, stream("case14", "scenarios"), 60, spread=0.2, regime="drawn")
+    loads = sample_loads(case14, named_rng("case14", "scenarios"), 60, spread=0.2, regime="drawn")
     limited = with_limits(case14, v_min=1.0, v_max=1.1, rating_mva=165.0)
     layout, base = Layout.of(case14), Base.untrained(case14, SurrogateConfig())
     errors, missed, violated, severities = [], 0, 0, {}
     for outage in ("line:2", "line:4", "line:9", "line:13"):
         left = case14.without([outage])
         drawn = sample_loads(
-            case14, stream("case14", "context", outage=outage), 20, spread=0.2, regime="mixed"
+            case14, named_rng("case14", "context", outage=outage), 20, spread=0.2, regime="mixed"
         )
         predictor = METHODS["ridge"].fit(base, Context.of(generate(left, drawn)))
         exact = solve(left, loads).voltage
@@ -104,7 +104,7 @@ def test_exact_predictions_agree_in_everything_and_a_failing_method_says_why(
             self.network = context.network
 
         def predict(self, x):
-            loads = layout.unpack_injections(x)
+            loads = layout.unpack_loads(x)
             return layout.pack_outputs(self.network, loads, solve(self.network, loads).voltage)
 
     def fails(base, context):

@@ -59,7 +59,7 @@ def test_rows_are_those_of_the_scenarios_that_the_file_draws(case14, tmp_path):
         from gridshift.study.risk import with_limits
 
         limited = with_limits(left, v_min=1.0, rating_mva=120.0)
-        risk = risk_of(limited, solve(left, drawn.injections).voltage)
+        risk = risk_of(limited, solve(left, drawn.loads).voltage)
         assert row.num_scenarios == 64
         assert row.excess == pytest.approx(risk.excess, rel=1e-6)
         assert row.any_overload == risk.any_overload

@@ -9,7 +9,7 @@ import pytest
 from gridshift.grid.contingency import assess, cut_off_buses
 from gridshift.grid.powerflow import nominal, solve
 from gridshift.grid.readers import read_grid
-from gridshift.grid.scenarios import Injections
+from gridshift.grid.scenarios import LoadScenarios
 from gridshift.grid.supplied import supplied_part
 from gridshift.study.description import UncertaintyError
 from gridshift.study.generation import (
@@ -85,7 +85,7 @@ def test_generators_as_demands_of_the_other_sign_leave_the_grid_as_it_is():
     np.testing.assert_allclose(moved.bus_generation, network.bus_generation, atol=1e-13)
     assert moved.tolerance_base == network.tolerance_base
     np.testing.assert_allclose(nominal(moved).voltage, nominal(network).voltage, atol=1e-10)
-    with_outage = solve(moved.without(["line:0"]), Injections(
+    with_outage = solve(moved.without(["line:0"]), LoadScenarios(
         load_p=moved.load_power.real[None], load_q=moved.load_power.imag[None]
     ))  # fmt: skip
     expected = nominal(network.without(["line:0"]))

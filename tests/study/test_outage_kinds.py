@@ -10,7 +10,7 @@ import pytest
 
 from gridshift.grid.contingency import cut_off_buses, enumerate_outages
 from gridshift.grid.readers import read_grid
-from gridshift.grid.scenarios import sample_loads, stream
+from gridshift.grid.scenarios import named_rng, sample_loads
 from gridshift.study import chosen_outages as chosen
 from gridshift.study.risk import LOST_SUPPLY
 from gridshift.study.screening import ScreenConfig
@@ -34,7 +34,7 @@ def by_pandapower(change, *, num_rows=8):
     """Share of scenarios with an overload, and worst loadings, of case30 changed."""
     network = read_grid("case30")
     loads = sample_loads(
-        network, stream("case30", "scenarios"), num_rows, spread=0.2, regime="drawn"
+        network, named_rng("case30", "scenarios"), num_rows, spread=0.2, regime="drawn"
     )
     net = pandapower.networks.case30()
     change(net)

@@ -8,7 +8,7 @@ from scipy import stats
 from scipy.stats import qmc
 
 from gridshift.errors import GridshiftWarning
-from gridshift.grid.scenarios import stream
+from gridshift.grid.scenarios import named_rng
 from gridshift.study.description import UncertaintyError
 from gridshift.study.sampling import Mixing, area_mixing, matrix_mixing, unit_points
 
@@ -18,7 +18,7 @@ SAMPLINGS = ("random", "sobol", "latin_hypercube")
 
 def _points(num_rows, num_columns, sampling="random", seed=0):
     return unit_points(
-        num_rows, num_columns, sampling=sampling, rng=stream("t", "points", seed=seed)
+        num_rows, num_columns, sampling=sampling, rng=named_rng("t", "points", seed=seed)
     )
 
 

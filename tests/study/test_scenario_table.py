@@ -23,7 +23,7 @@ def _drawn(network, table, num_rows=None, **given):
 
 def _column(drawn, label, part="load_p"):
     at = drawn.network.load_labels.index(label)
-    return getattr(drawn.injections, part)[:, at] * drawn.network.base_mva
+    return getattr(drawn.loads, part)[:, at] * drawn.network.base_mva
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
@@ -46,9 +46,7 @@ def test_a_table_in_mw_sets_its_elements_and_leaves_the_others(case30, tmp_path,
     np.testing.assert_allclose(_column(drawn, "load:3", "load_q"), [1, -2])
     np.testing.assert_allclose(_column(drawn, "gen:1"), [-30, -50])
     assert drawn.generators == ("gen:1",)
-    np.testing.assert_array_equal(
-        drawn.injections.load_power[:, 1], np.tile(case30.load_power[1], 2)
-    )
+    np.testing.assert_array_equal(drawn.loads.load_power[:, 1], np.tile(case30.load_power[1], 2))
     np.testing.assert_array_equal(drawn.table_rows, [0, 1])
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from gridshift.errors import ScenarioError
 from gridshift.grid.readers import read_grid
-from gridshift.grid.scenarios import scenarios, stream
+from gridshift.grid.scenarios import named_rng, scenarios
 from gridshift.study.distributions import Beta, Empirical, TruncatedNormal
 from gridshift.study.study_file import LATER, read_study_file
 from gridshift.study.toml_reader import key_lines
@@ -70,18 +70,18 @@ def test_the_examples_comments_name_no_key_that_is_not_read(study_of, tmp_path):
 
 def test_a_study_file_without_tables_draws_todays_scenarios(case30, study_of):
     drawn = study_of(HEAD + "seed = 5\n").draw(case30)
-    today = scenarios(case30, stream("case30", "scenarios", seed=5), 8, regime="drawn")
-    np.testing.assert_array_equal(drawn.injections.load_p, today.load_p)
+    today = scenarios(case30, named_rng("case30", "scenarios", seed=5), 8, regime="drawn")
+    np.testing.assert_array_equal(drawn.loads.load_p, today.load_p)
     wide = study_of(HEAD + '[loads]\nspread = 0.4\nregime = "fixed"\n').draw(case30)
-    today = scenarios(case30, stream("case30", "scenarios"), 8, spread=0.4, regime="fixed")
-    np.testing.assert_array_equal(wide.injections.load_q, today.load_q)
+    today = scenarios(case30, named_rng("case30", "scenarios"), 8, spread=0.4, regime="fixed")
+    np.testing.assert_array_equal(wide.loads.load_q, today.load_q)
 
 
 def test_a_study_draws_what_its_description_does(case30, study_of):
     study = study_of(HEAD + 'seed = 2\n[[loads.group]]\ndistribution = "normal"\nsd = 0.2\n')
     np.testing.assert_array_equal(
-        study.draw(case30).injections.load_p,
-        draw(case30, study.uncertainty, 8, seed=2).injections.load_p,
+        study.draw(case30).loads.load_p,
+        draw(case30, study.uncertainty, 8, seed=2).loads.load_p,
     )
 
 

@@ -22,7 +22,7 @@ from gridshift.grid.network import BusKind
 from gridshift.grid.powerflow import solve
 from gridshift.grid.readers import read_grid
 from gridshift.grid.readers.pandapower_network import network_from_pandapower
-from gridshift.grid.scenarios import sample_loads, stream
+from gridshift.grid.scenarios import named_rng, sample_loads
 from gridshift.learn.training import TrainingConfig
 from gridshift.study.risk import LOST_SUPPLY
 from gridshift.study.row import OutageRow
@@ -78,7 +78,7 @@ class _Exact:
     def predict(self, x):
         network = self.context.network
         layout = type(self).layout
-        loads = layout.unpack_injections(x)
+        loads = layout.unpack_loads(x)
         return layout.pack_outputs(network, loads, solve(network, loads).voltage)
 
 
@@ -95,7 +95,7 @@ def test_exact_statistics_are_pandapowers_on_the_same_loads(case30, tmp_path):
     config = newton30(str(tmp_path / "one.txt"), num_scenarios=8, v_min=0.97, v_max=1.03)
     (row,) = screen(config, network=case30).rows
 
-    rng = stream("case30", "scenarios", seed=0)
+    rng = named_rng("case30", "scenarios", seed=0)
     loads = sample_loads(case30, rng, 8, spread=0.2, regime="drawn")
     net = pandapower.networks.case30()
     net.line.loc[9, "in_service"] = False
@@ -356,10 +356,12 @@ def test_where_only_generation_is_cut_off_the_rest_is_solved_as_pandapower_solve
     assert row.mw_generation_cut_off == pytest.approx(60)
     assert "bus:4" in row.reason
 
-    loads = sample_loads(network, stream("hub", "scenarios", seed=0), 6, spread=0.2, regime="drawn")
+    loads = sample_loads(
+        network, named_rng("hub", "scenarios", seed=0), 6, spread=0.2, regime="drawn"
+    )
     net.line.loc[3, "in_service"] = False
     excess = overloaded = shift = 0.0
-    intact = solve(network, sample_loads(network, stream("hub", "x"), 1, spread=0)).voltage[0]
+    intact = solve(network, sample_loads(network, named_rng("hub", "x"), 1, spread=0)).voltage[0]
     mean = np.zeros(6, complex)
     for p, q in zip(loads.load_p * network.base_mva, loads.load_q * network.base_mva, strict=True):
         net.load["p_mw"], net.load["q_mvar"] = p, q

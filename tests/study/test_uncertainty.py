@@ -11,7 +11,7 @@ from scipy import stats
 from gridshift.errors import MemoryNeededError, ScenarioError
 from gridshift.grid.powerflow import solve
 from gridshift.grid.readers import read_grid
-from gridshift.grid.scenarios import Injections, scenarios, stream
+from gridshift.grid.scenarios import LoadScenarios, named_rng, scenarios
 from gridshift.study.description import UncertaintyError
 from gridshift.study.distributions import Beta, Empirical, Fixed, Lognormal, Normal, Uniform
 from gridshift.study.generation import Balance, Limit, SetPoint, generators
@@ -43,7 +43,7 @@ def static_net():
 def _factors(drawn):
     """(R, L) factors of the active powers; NaN where there is none."""
     nominal = drawn.network.load_power.real
-    return drawn.injections.load_p / np.where(nominal == 0, np.nan, nominal)
+    return drawn.loads.load_p / np.where(nominal == 0, np.nan, nominal)
 
 
 def _all(distribution, **given):
@@ -54,14 +54,16 @@ def _all(distribution, **given):
 def test_without_a_description_scenarios_are_those_of_today(case30, regime):
     found = draw(
         case30, Uncertainty(loads=SpreadOfLoads(spread=0.3, regime=regime)), 500, seed=3
-    ).injections
-    today = scenarios(case30, stream("case30", "scenarios", seed=3), 500, spread=0.3, regime=regime)
+    ).loads
+    today = scenarios(
+        case30, named_rng("case30", "scenarios", seed=3), 500, spread=0.3, regime=regime
+    )
     np.testing.assert_array_equal(found.load_p, today.load_p)
     np.testing.assert_array_equal(found.load_q, today.load_q)
     if regime == "drawn":
         np.testing.assert_array_equal(
-            draw(case30, Uncertainty(), 500, seed=3).injections.load_p,
-            scenarios(case30, stream("case30", "scenarios", seed=3), 500, regime="drawn").load_p,
+            draw(case30, Uncertainty(), 500, seed=3).loads.load_p,
+            scenarios(case30, named_rng("case30", "scenarios", seed=3), 500, regime="drawn").load_p,
         )
 
 
@@ -70,17 +72,15 @@ def test_loads_keep_their_spread_beside_generation_that_varies(case30):
     beside = draw(
         case30, Uncertainty(generation=_all(Uniform(low=0.5, high=1), elements=("gen:0",))), 50
     )
-    np.testing.assert_array_equal(
-        beside.injections.load_p[:, : case30.num_loads], alone.injections.load_p
-    )
+    np.testing.assert_array_equal(beside.loads.load_p[:, : case30.num_loads], alone.loads.load_p)
     assert beside.generators == ("gen:0",)
-    assert beside.injections.load_p.shape[1] == case30.num_loads + 1
+    assert beside.loads.load_p.shape[1] == case30.num_loads + 1
 
 
 def test_todays_fixed_spread_is_a_uniform_distribution_of_its_own_for_p_and_q(case30):
     group = _all(Uniform(low=0.8, high=1.2), reactive="independent")
-    drawn = draw(case30, Uncertainty(loads=group), NUM).injections
-    today = scenarios(case30, stream("case30", "scenarios"), NUM, regime="fixed")
+    drawn = draw(case30, Uncertainty(loads=group), NUM).loads
+    today = scenarios(case30, named_rng("case30", "scenarios"), NUM, regime="fixed")
     for name in ("load_p", "load_q"):
         ours, theirs = getattr(drawn, name), getattr(today, name)
         at = np.flatnonzero(theirs.std(0))
@@ -124,7 +124,7 @@ def test_sobol_rows_estimate_a_mean_better_than_random_ones(case30):
 def test_power_factor_is_kept_drawn_or_left(case30):
     def reactive(way):
         drawn = draw(case30, Uncertainty(loads=_all(Normal(sd=0.1), reactive=way)), 20)
-        return drawn.injections, case30.load_power
+        return drawn.loads, case30.load_power
 
     loads, nominal = reactive("follows")
     np.testing.assert_allclose(loads.load_q * nominal.real, loads.load_p * nominal.imag)
@@ -152,9 +152,9 @@ def test_the_last_group_of_an_element_counts_and_others_stay_nominal(case30):
 def test_a_base_in_mw_replaces_the_nominal_power(case30):
     groups = _all(Fixed(value=0.5), elements=("load:0",), base_mw=30)
     drawn = draw(case30, Uncertainty(loads=groups), 1)
-    assert drawn.injections.load_p[0, 0] * case30.base_mva == pytest.approx(15)
+    assert drawn.loads.load_p[0, 0] * case30.base_mva == pytest.approx(15)
     ratio = case30.load_power[0].imag / case30.load_power[0].real
-    assert drawn.injections.load_q[0, 0] * case30.base_mva == pytest.approx(15 * ratio)
+    assert drawn.loads.load_q[0, 0] * case30.base_mva == pytest.approx(15 * ratio)
 
 
 def test_an_area_is_chosen_by_voltage_too():
@@ -201,9 +201,7 @@ def test_loads_and_generation_may_be_correlated_by_a_matrix(case30):
 def _apply(net, drawn, row):
     """A copy of the net with the powers of one row, and with the study's generators."""
     net, base = copy.deepcopy(net), drawn.network.base_mva
-    demand = dict(
-        zip(drawn.network.load_labels, drawn.injections.load_power[row] * base, strict=True)
-    )
+    demand = dict(zip(drawn.network.load_labels, drawn.loads.load_power[row] * base, strict=True))
     for label, power in demand.items():
         kind, _, number = label.partition(":")
         if kind == "load":
@@ -233,7 +231,7 @@ def test_rows_with_varying_generation_are_what_pandapower_solves(static_net):
     )
     drawn = draw(network, description, 64)
     assert drawn.generators == ("gen:2", "gen:4", "static:5", "static:12", "gen:0", "gen:6")
-    solution = solve(drawn.network, drawn.injections, tol=1e-10).require_converged()
+    solution = solve(drawn.network, drawn.loads, tol=1e-10).require_converged()
     base = copy.deepcopy(static_net)
     base.gen.loc[2, "vm_pu"] = 1.0
     buses = [int(label.removeprefix("bus:")) for label in network.bus_labels]
@@ -255,7 +253,7 @@ def test_balancing_leaves_the_slack_its_nominal_power_but_for_losses(static_net)
         limits=(Limit(elements=("gen:1",), p_min_mw=600, p_max_mw=700),),
     )
     drawn = draw(network, given, 2000)
-    p, nominal = drawn.injections.load_p * base, drawn.network.load_power.real * base
+    p, nominal = drawn.loads.load_p * base, drawn.network.load_power.real * base
     moved = -(p - nominal)  # of gen:0 and gen:1, the last two columns
     change = (p - nominal)[:, :-2].sum(1)
     np.testing.assert_allclose(moved[:, -2:].sum(1) + drawn.to_slack * base, change, atol=1e-9)
@@ -281,7 +279,7 @@ def test_the_same_seed_gives_the_same_rows_and_another_one_others(case30):
     )
 
     def rows(seed, num=20):
-        return draw(case30, description, num, seed=seed).injections.load_p
+        return draw(case30, description, num, seed=seed).loads.load_p
 
     np.testing.assert_array_equal(rows(1), rows(1))
     np.testing.assert_array_equal(rows(1), rows(1, num=40)[:20])
@@ -384,9 +382,9 @@ def test_engine_rows_of_columns_equal_a_schedule_of_its_own(case30):
     other = draw(
         case30, Uncertainty(loads=(), set_points=(SetPoint(elements=("gen:1",), p_mw=half),)), 1
     )
-    assert isinstance(drawn.injections, Injections)
-    assert isinstance(other.injections, Injections)
-    found = solve(drawn.network, drawn.injections, tol=1e-10).voltage
+    assert isinstance(drawn.loads, LoadScenarios)
+    assert isinstance(other.loads, LoadScenarios)
+    found = solve(drawn.network, drawn.loads, tol=1e-10).voltage
     np.testing.assert_allclose(
-        found, solve(other.network, other.injections, tol=1e-10).voltage, atol=1e-9
+        found, solve(other.network, other.loads, tol=1e-10).voltage, atol=1e-9
     )

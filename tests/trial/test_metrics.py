@@ -5,7 +5,7 @@ import pytest
 
 from gridshift.grid.layout import Layout
 from gridshift.grid.powerflow import solve
-from gridshift.grid.scenarios import sample_loads, stream
+from gridshift.grid.scenarios import named_rng, sample_loads
 from gridshift.trial.metrics import (
     QUANTITIES,
     mean_absolute_errors,
@@ -32,14 +32,14 @@ def test_each_quantity_has_its_own_error_and_overall_is_the_mean_of_all_entries(
 
 
 def test_the_mismatch_of_exact_solutions_is_below_the_solvers_tolerance(triangle):
-    loads = sample_loads(triangle, stream("t", "t"), 5)
+    loads = sample_loads(triangle, named_rng("t", "t"), 5)
     solution = solve(triangle, loads)
     summary = mismatch_summary(triangle, solution.voltage, loads.load_power)
     assert summary["max"] <= 1e-8
 
 
 def test_a_flat_state_misses_exactly_the_largest_load(triangle):
-    loads = sample_loads(triangle, stream("t", "t"), 7)
+    loads = sample_loads(triangle, named_rng("t", "t"), 7)
     summary = mismatch_summary(triangle, np.ones((7, 3), complex), loads.load_power)
     largest = np.maximum(loads.load_p, loads.load_q).max(1)
     assert summary["median"] == pytest.approx(np.median(largest))

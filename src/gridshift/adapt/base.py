@@ -33,11 +33,11 @@ class Base:
     @classmethod
     def untrained(cls, network: Network, config: SurrogateConfig) -> "Base":
         """The grid of a topology, its layout and a configuration, without any training."""
-        root = network.root
+        intact = network.intact
         return Base(
-            grid=root.name,
-            grid_digest=root.digest,
-            layout=Layout.of(root),
+            grid=intact.name,
+            grid_digest=intact.digest,
+            layout=Layout.of(intact),
             config=config,
             record={},
         )
@@ -72,7 +72,7 @@ def check_grid(network: Network, grid: str, num_buses: int, digest: str) -> None
     Raises:
         SurrogateMismatchError: naming both grids.
     """
-    given = network.root.digest
+    given = network.intact.digest
     if given != digest:
         raise SurrogateMismatchError(
             f"the surrogate was trained for {grid} ({num_buses} buses, digest {digest[:8]}) and "

@@ -49,7 +49,7 @@ def cached_surrogate(
     config = config or SurrogateConfig()
 
     def make(checkpoint: Path | None) -> Surrogate:
-        return train(network.root, config, progress=progress, checkpoint=checkpoint, **solver)
+        return train(network.intact, config, progress=progress, checkpoint=checkpoint, **solver)
 
     return kept_surrogate("surrogates", network, describe_config(config), make)
 
@@ -152,6 +152,6 @@ def _warn(problem: Exception) -> None:
 
 def cache_path(kind: str, network: Network, config: Mapping[str, Any], *, suffix: str = "") -> Path:
     """Where the cache keeps what was trained with this configuration."""
-    parts = (network.root.digest, config, VERSION)
+    parts = (network.intact.digest, config, VERSION)
     key = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
     return writable(cache_folder() / kind / f"{network.name}-{key}{suffix}")

@@ -15,7 +15,7 @@ from gridshift.errors import GridshiftError
 from gridshift.grid.balance import Balance, Repaired, StateRows, check, repair
 from gridshift.grid.layout import Layout
 from gridshift.grid.network import Network
-from gridshift.grid.scenarios import Injections
+from gridshift.grid.scenarios import LoadScenarios
 
 BLOCK = 256
 """Rows whose outputs are computed from voltages at a time, so that they stay in the cache."""
@@ -34,8 +34,8 @@ def certificate(network: Network, layout: Layout, x: Real, y: Real, *, threads: 
     Raises:
         GridshiftError: set-points in x that aren't the network's, or shapes that don't fit.
     """
-    injections = _injections(network, layout, x)
-    return check(network, injections, states(layout, y), threads=threads)
+    loads = _loads(network, layout, x)
+    return check(network, loads, states(layout, y), threads=threads)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -44,7 +44,7 @@ class Certified:
 
     tol: float
     layout: Layout
-    injections: Injections
+    loads: LoadScenarios
     network: Network
     rows: Repaired
 
@@ -60,11 +60,11 @@ class Certified:
         Generation follows from the voltages in predicted rows as well: what the certificate covers
         is the voltages, and a generation predicted beside them need not agree with them.
         """
-        y = np.empty((self.injections.num_rows, self.layout.num_outputs))
+        y = np.empty((self.loads.num_rows, self.layout.num_outputs))
         for start in range(0, len(y), BLOCK):
             rows = slice(start, start + BLOCK)
             y[rows] = self.layout.pack_outputs(
-                self.network, self.injections.rows(rows), self.voltage[rows]
+                self.network, self.loads.rows(rows), self.voltage[rows]
             )
         return y
 
@@ -105,16 +105,16 @@ def certify(
         GridshiftError: set-points in x that aren't the network's, shapes that don't fit, or a
             tolerance that isn't positive.
     """
-    injections = _injections(network, layout, x)
+    loads = _loads(network, layout, x)
     rows = repair(
         network,
-        injections,
+        loads,
         states(layout, y),
         tol=tol,
         correct_share=correct_share,
         threads=threads,
     )
-    return Certified(tol=tol, layout=layout, injections=injections, network=network, rows=rows)
+    return Certified(tol=tol, layout=layout, loads=loads, network=network, rows=rows)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -154,16 +154,16 @@ def states(layout: Layout, y: Real) -> StateRows:
     return StateRows(y, magnitude, angle, reactive)
 
 
-def _injections(network: Network, layout: Layout, x: Real) -> Injections:
+def _loads(network: Network, layout: Layout, x: Real) -> LoadScenarios:
     """Loads of x, whose other entries must be the network's own: the engine knows no others."""
     if x.ndim != 2 or x.shape[1] != layout.num_inputs:
         raise GridshiftError(f"inputs of shape {x.shape}; (N, {layout.num_inputs}) is needed")
-    injections = layout.unpack_injections(x)
+    loads = layout.unpack_loads(x)
     constants = slice(layout.x_slices["v_set"].start, layout.num_inputs)
-    own = layout.pack_inputs(network, injections.rows(slice(1)))[:, constants]
+    own = layout.pack_inputs(network, loads.rows(slice(1)))[:, constants]
     if len(x) and not (x[:, constants] == own).all():
         raise GridshiftError(
             f"x has set-points that are not those of {network.name}; a certificate holds for the "
             "grid's own, so change them in the grid"
         )
-    return injections
+    return loads

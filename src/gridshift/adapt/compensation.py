@@ -42,7 +42,7 @@ def changed_buses(
         OutageError: nothing differs.
         SurrogateMismatchError: the two have different buses or kinds of buses.
     """
-    before = network.root if before is None else before
+    before = network.intact if before is None else before
     if not np.array_equal(network.bus_kind, before.bus_kind):
         raise SurrogateMismatchError(
             f"{network.name} and {before.name} differ in their buses or in the kinds of these, so "
@@ -81,8 +81,8 @@ def at_buses(layout: Layout, buses: Int, pairs: Sequence[tuple[int, int]] = ()) 
 def adapt_compensation(base: Surrogate, context: Context) -> Compensated:
     """The base, and what the topology changes at the buses where it differs from the base's."""
     outaged = base.record.get("outaged", [])
-    root = context.network.root
-    touched = touched_by(context.network, root.without(outaged) if outaged else root)
+    intact = context.network.intact
+    touched = touched_by(context.network, intact.without(outaged) if outaged else intact)
     y_base = base.predict(context.x)
     fitted = fit_compensation(
         context.x, context.y, y_base, touched, state=state_columns(base.layout)

@@ -13,7 +13,7 @@ from gridshift.errors import ScenarioError, StorageError
 from gridshift.grid.layout import Layout
 from gridshift.grid.network import Network
 from gridshift.grid.powerflow import solve
-from gridshift.grid.scenarios import Injections
+from gridshift.grid.scenarios import LoadScenarios
 from gridshift.memory import require_memory
 from gridshift.storage import replacing
 
@@ -110,13 +110,13 @@ def require_rows(
 
 
 def generate(
-    network: Network, injections: Injections, *, min_rows: int = 1, **solver: Any
+    network: Network, loads: LoadScenarios, *, min_rows: int = 1, **solver: Any
 ) -> Dataset:
     """Solve the scenarios on this topology and keep the rows that have a solution.
 
     Args:
         network: the topology.
-        injections: demands.
+        loads: demands.
         min_rows: solved rows without which the result is of no use.
         solver: keyword arguments of `gridshift.grid.powerflow.solve`.
 
@@ -124,8 +124,8 @@ def generate(
         ScenarioError: fewer than `min_rows` rows have a solution.
         MemoryNeededError: the scenarios don't fit into memory.
     """
-    require_rows(network, injections.num_rows)
-    solution = solve(network, injections, **solver)
+    require_rows(network, loads.num_rows)
+    solution = solve(network, loads, **solver)
     counts, solved = solution.counts(), solution.solved
     if solved.sum() < min_rows:
         outage = f" without {','.join(network.outaged)}" if network.outaged else ""
@@ -135,7 +135,7 @@ def generate(
             f"{solved.sum()} of {len(solved)} scenarios of {network.name}{outage} have a solution "
             f"and {min_rows} are needed: {told}{because}; try a smaller spread"
         )
-    layout, kept = Layout.of(network), injections.rows(solved)
+    layout, kept = Layout.of(network), loads.rows(solved)
     return Dataset(
         x=layout.pack_inputs(network, kept),
         y=layout.pack_outputs(network, kept, solution.voltage[solved]),

@@ -46,7 +46,7 @@ class ExpansionPredictor:
         tangent, loads = self.expansion.tangent, self.layout.x_slices["v_set"].start
         moved = np.abs(x[:, loads:] - tangent.x[loads:]).max(0, initial=0.0) > SAME
         if not moved.any():
-            rows = self.layout.unpack_injections(x)
+            rows = self.layout.unpack_loads(x)
             return self.expansion.outputs(rows.load_p, rows.load_q, order=self.order)
         if self.order == 1:
             return tangent.y + tangent.apply(x - tangent.x)

@@ -99,7 +99,7 @@ def _edge_features(network: Network) -> Real:
     """(branches, 2) r and x, each with mean 0 and variance 1 over the intact grid's branches."""
     z = series_impedance(network.branch_y)
     features = np.stack([z.real, z.imag], axis=1)
-    intact = features[network.root.branch_in_service]
+    intact = features[network.intact.branch_in_service]
     spread = intact.std(0)
     return (features - intact.mean(0)) / np.where(spread > 1e-9, spread, 1.0)
 

@@ -53,7 +53,7 @@ def export_onnx(
     metadata = {
         "gridshift": VERSION,
         "grid": network.name,
-        "grid_digest": network.root.digest,
+        "grid_digest": network.intact.digest,
         "network_digest": network.digest,
         "layout_digest": layout.digest,
         "base_mva": repr(float(network.base_mva)),

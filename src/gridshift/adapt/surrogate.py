@@ -173,7 +173,7 @@ class Surrogate(Base):
             config = parse_config(field_of(about, "config", dict))
             record = _checked_record(field_of(about, "record", dict))
             outaged = record["outaged"]
-            trained_on = network.root.without(outaged) if outaged else network.root
+            trained_on = network.intact.without(outaged) if outaged else network.intact
             shape = layout.num_inputs, layout.num_outputs
             model = restored_model(
                 field_of(about, "model", dict), arrays, shape, partial(graph_of, trained_on, layout)
@@ -273,7 +273,7 @@ def train(
         "outaged": list(network.outaged),
     }
     surrogate = Surrogate(
-        grid=network.name, grid_digest=network.root.digest, layout=data.layout, config=config,
+        grid=network.name, grid_digest=network.intact.digest, layout=data.layout, config=config,
         record=record, model=model, leading=leading,
     )  # fmt: skip
     return validated(surrogate, network, **solver)
@@ -341,7 +341,7 @@ def seconds_per_step(network: Network, config: SurrogateConfig, *, num_steps: in
     """
     layout, num_rows = Layout.of(network), config.training.batch_size
     x, y = np.zeros((num_rows, layout.num_inputs)), np.zeros((num_rows, layout.num_outputs))
-    model = random_network(config, network.root, layout, input_scaling(x), fit_identity(y))
+    model = random_network(config, network.intact, layout, input_scaling(x), fit_identity(y))
     few, times = replace(config.training, num_steps=num_steps), []
     for _ in range(3):
         began = time.perf_counter()

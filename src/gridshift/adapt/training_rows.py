@@ -7,12 +7,12 @@ import numpy as np
 from gridshift.adapt.datasets import Dataset, generate, require_rows
 from gridshift.adapt.surrogate_config import SurrogateConfig
 from gridshift.grid.network import Network
-from gridshift.grid.scenarios import Spread, sample_loads, stream
+from gridshift.grid.scenarios import Spread, named_rng, sample_loads
 
 
 def training_stream(network: Network, role: str, config: SurrogateConfig) -> np.random.Generator:
     """The stream of random numbers of a topology that belongs to this role and seed."""
-    return stream(network.name, role, outage=",".join(network.outaged), seed=config.seed)
+    return named_rng(network.name, role, outage=",".join(network.outaged), seed=config.seed)
 
 
 def training_seed(network: Network, config: SurrogateConfig) -> int:
@@ -37,8 +37,8 @@ def draw_rows(
     """
     require_rows(network, num_rows, f"{role} scenarios")
     rng = training_stream(network, role, config)
-    injections = sample_loads(network, rng, num_rows, spread=config.spread, regime=regime)
-    return generate(network, injections, min_rows=max(2, num_rows // 2), **solver)
+    loads = sample_loads(network, rng, num_rows, spread=config.spread, regime=regime)
+    return generate(network, loads, min_rows=max(2, num_rows // 2), **solver)
 
 
 def validation_rows(network: Network, config: SurrogateConfig, **solver: Any) -> Dataset:

@@ -38,9 +38,9 @@ if TYPE_CHECKING:
         "mismatch": "power balance of the predictions at the worst bus, p.u.: `median`, `p99`, "
         "`max` over rows",
         "cost": "`data_s`, `fit_s`, `gradient_s`, `predict_us_per_row`",
-        "certified": "with --certify or --correct-share: `tol`, `quantile`, `counts` (`predicted`, "
-        "`repaired`, `solved`, `marked`), `seconds` (`predict`, `check`, `repair`, `solve`), "
-        "`worst_mismatch` (p.u.) and `mae` of the rows returned",
+        "certified": "with --certify or --correct-share: `tol`, `correct_share`, `counts` "
+        "(`predicted`, `repaired`, `solved`, `marked`), `seconds` (`predict`, `check`, "
+        "`repair`, `solve`), `worst_mismatch` (p.u.) and `mae` of the rows returned",
         "error_bars": "with --error-bars: `level`; `way`: `split` (a quarter of the context sets "
         "the widths) or, where that is too few, `left out` (each case in turn); `guaranteed` (rate "
         "of one entry that is proven whatever the method is); `num_context` (solved cases that "

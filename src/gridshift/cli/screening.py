@@ -209,7 +209,7 @@ def screen(
 
 FIELDS = {
     "scenarios": "num_scenarios", "context": "num_context", "holdout": "num_holdout",
-    "rating": "rating_mva", "correct_share": "quantile",
+    "rating": "rating_mva",
 }  # fmt: skip
 """Options whose field in `ScreenConfig` has another name."""
 

@@ -15,7 +15,7 @@ from gridshift.threads import usable_cores
 
 if TYPE_CHECKING:
     from gridshift.grid.network import Network
-    from gridshift.grid.scenarios import Injections, Scenarios
+    from gridshift.grid.scenarios import LoadScenarios, Scenarios
 
 BLOCK_BYTES = 1 << 28
 """Scenarios that `solve` draws and solves at a time, with their results."""
@@ -62,8 +62,8 @@ def solve(
     from gridshift.grid.contingency import outage_text
     from gridshift.grid.powerflow import solve as solve_rows
     from gridshift.grid.readers import read_grid
+    from gridshift.grid.scenarios import named_rng
     from gridshift.grid.scenarios import scenarios as drawn_when_needed
-    from gridshift.grid.scenarios import stream
 
     network = read_grid(grid)
     compiler = watch_compiler()
@@ -71,7 +71,7 @@ def solve(
     found = usable(network, outage)
     nominal_s = time.perf_counter() - began
     text = outage_text(found.outage)
-    rng = stream(network.name, "solve", outage=text, seed=seed)
+    rng = named_rng(network.name, "solve", outage=text, seed=seed)
     loads = drawn_when_needed(network, rng, scenarios, spread=spread, regime="fixed")
     threads = threads or usable_cores()
     began = time.perf_counter()
@@ -112,7 +112,7 @@ def solve(
 
 
 def _solved_in_blocks(
-    network: "Network", loads: "Scenarios | Injections", threads: int
+    network: "Network", loads: "Scenarios | LoadScenarios", threads: int
 ) -> tuple[dict[str, int], float | None, float]:
     """Rows per status, the worst mismatch of solved ones, and the seconds that solving took."""
     from gridshift.grid.powerflow import RowStatus

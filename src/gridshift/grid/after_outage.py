@@ -98,7 +98,7 @@ def after_outage(
     left = replace(
         network, gen_p=gen_p[~gens], gen_bus=network.gen_bus[~gens],
         bus_shunt=shunt, bus_kind=kind, bus_v_set=v_set,
-        branch_in_service=_in_service(network, switched, buses), base=None,
+        branch_in_service=_in_service(network, switched, buses), outage_of=None,
         gen_labels=tuple(network.gen_labels[row] for row in np.flatnonzero(~gens)),
         outaged=tuple(sorted({*network.outaged, *outage})),
     )  # fmt: skip

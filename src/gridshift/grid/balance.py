@@ -20,7 +20,7 @@ from gridshift.grid.kernels.certify import chord_from
 from gridshift.grid.network import Network
 from gridshift.grid.powerflow import RowStatus, islanded, solve
 from gridshift.grid.prepared import Prepared, prepare
-from gridshift.grid.scenarios import Injections, demands
+from gridshift.grid.scenarios import LoadScenarios, demands
 from gridshift.grid.topology import RETAINED
 from gridshift.grid.workspace import Stopping
 
@@ -130,16 +130,14 @@ class _Rows(NamedTuple):
     """(R, 2 B) or empty."""
 
 
-def check(
-    network: Network, injections: Injections, state: StateRows, *, threads: int = 1
-) -> Balance:
+def check(network: Network, loads: LoadScenarios, state: StateRows, *, threads: int = 1) -> Balance:
     """Power balance of each state under its own loads.
 
     Raises:
         ScenarioError: loads whose shape doesn't fit the network.
         GridshiftError: another number of states than of loads.
     """
-    load_p, load_q = _fitting(network, injections, state)
+    load_p, load_q = _fitting(network, loads, state)
     nowhere = np.empty((0, 2 * network.num_buses))
     rows = _Given(prepare(network), state, load_p, load_q, threads)
     out = rows.chord_from(slice(None), 0.0, 0, nowhere)
@@ -148,7 +146,7 @@ def check(
 
 def repair(
     network: Network,
-    injections: Injections,
+    loads: LoadScenarios,
     state: StateRows,
     *,
     tol: float = 1e-6,
@@ -159,7 +157,7 @@ def repair(
 
     Args:
         network: the topology.
-        injections: demands, R rows.
+        loads: demands, R rows.
         state: where each row starts.
         tol: largest mismatch of a returned row, as a multiple of `Network.tolerance_base`.
         correct_share: share of the rows, those furthest from balance, that are corrected to 1e-8
@@ -175,7 +173,7 @@ def repair(
     if not 0 <= correct_share <= 1:
         raise GridshiftError(f"share of rows {correct_share}; give a number from 0 to 1")
     unit = network.tolerance_base
-    load_p, load_q = _fitting(network, injections, state)
+    load_p, load_q = _fitting(network, loads, state)
     rows, began = len(load_p), time.perf_counter()
     prepared = prepare(network)
     if len(prepared.cut_off):
@@ -208,7 +206,7 @@ def repair(
     repaired = time.perf_counter()
     reason = ""
     if len(left):
-        solution = solve(prepared, injections.rows(left), tol=target, threads=threads)
+        solution = solve(prepared, loads.rows(left), tol=target, threads=threads)
         voltage[left], mismatch[left] = solution.voltage, solution.mismatch
         status[left], reason = solution.status, solution.reason
         origin[left] = np.where(solution.solved, Origin.SOLVED, Origin.MARKED)
@@ -288,9 +286,9 @@ def _seconds(check: float = 0.0, repair: float = 0.0, solve: float = 0.0) -> dic
     return {"check": check, "repair": repair, "solve": solve}
 
 
-def _fitting(network: Network, injections: Injections, state: StateRows) -> tuple[Real, Real]:
-    if len(state.values) != injections.num_rows:
+def _fitting(network: Network, loads: LoadScenarios, state: StateRows) -> tuple[Real, Real]:
+    if len(state.values) != loads.num_rows:
         raise GridshiftError(
-            f"{len(state.values)} states and {injections.num_rows} rows of loads; give one for each"
+            f"{len(state.values)} states and {loads.num_rows} rows of loads; give one for each"
         )
-    return demands(network, injections)
+    return demands(network, loads)

@@ -16,7 +16,7 @@ from gridshift.grid.equations import branch_loading
 from gridshift.grid.kernels.graph import unreachable
 from gridshift.grid.network import BusKind, Network, outage_labels
 from gridshift.grid.powerflow import RowStatus, nominal, solve
-from gridshift.grid.scenarios import sample_loads, stream
+from gridshift.grid.scenarios import named_rng, sample_loads
 
 Outage = tuple[str, ...]
 """Labels of the elements that are out, by kind and then by number; `()` is the intact grid."""
@@ -264,7 +264,7 @@ def rank_by_loading(
 def _heaviest(
     network: Network, kind: OutageKind, num_rows: int, spread: float, seed: int, num: int | None
 ) -> Iterator[LoadedElement]:
-    rng = stream(network.name, "loading", seed=seed)
+    rng = named_rng(network.name, "loading", seed=seed)
     loads = sample_loads(network, rng, num_rows, spread=spread)
     solution = solve(network, loads)
     if not solution.solved.any():

@@ -1,7 +1,7 @@
 """The engine: workspaces, strategy and threads around the kernels, on plain arrays.
 
 Rows are solved by chord steps from the topology's nominal point; rows that contract too slowly go
-to full Newton, and what fails there or may have ended in a low-voltage root is followed from the
+to full Newton, and what fails there or may have ended in a low-voltage intact is followed from the
 nominal point (`following`). Everything that depends on the grid alone is done once (`Newton`),
 everything that depends on the topology once per topology (`Topologies`).
 """
@@ -41,19 +41,19 @@ class Engine(Topologies):
     @classmethod
     def of(cls, network: Network) -> "Engine":
         """The engine of the grid that this network is, or is an outage of."""
-        root = network.root
-        if root not in _ENGINES:
-            _ENGINES[root] = cls(root)
-        return _ENGINES[root]
+        intact = network.intact
+        if intact not in _ENGINES:
+            _ENGINES[intact] = cls(intact)
+        return _ENGINES[intact]
 
-    def __init__(self, root: Network):
-        super().__init__(root)
-        self.load_bus = root.load_bus.astype(np.int32)
-        self.scheduled = interleaved(root.scheduled)
-        self.num_loads = root.num_loads
-        self.branch_bus = np.stack([root.branch_from, root.branch_to], 1).ravel()
-        self.inverse_square = 1.0 / np.square(root.branch_rating.ravel())
-        self.by_power = np.array([root.rating_kind == "power"])
+    def __init__(self, intact: Network):
+        super().__init__(intact)
+        self.load_bus = intact.load_bus.astype(np.int32)
+        self.scheduled = interleaved(intact.scheduled)
+        self.num_loads = intact.num_loads
+        self.branch_bus = np.stack([intact.branch_from, intact.branch_to], 1).ravel()
+        self.inverse_square = 1.0 / np.square(intact.branch_rating.ravel())
+        self.by_power = np.array([intact.rating_kind == "power"])
         self._no_branches = self._branches(())
         self._chord_spare: list[ChordWork] = []
 

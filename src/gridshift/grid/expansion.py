@@ -16,7 +16,7 @@ from gridshift.grid.equations import specified_mismatch
 from gridshift.grid.kernels.linear import expand
 from gridshift.grid.network import Network
 from gridshift.grid.prepared import Prepared, prepare
-from gridshift.grid.scenarios import Injections
+from gridshift.grid.scenarios import LoadScenarios
 from gridshift.grid.tangent import Tangent
 
 Order = Literal[1, 2]
@@ -108,7 +108,7 @@ class Expansion:
     def _pivoted(self, load_p: Real, load_q: Real, order: Order) -> Real:
         tangent, network = self.tangent, self.tangent.network
         layout = tangent.layout
-        x = layout.pack_inputs(network, Injections(load_p=load_p, load_q=load_q))
+        x = layout.pack_inputs(network, LoadScenarios(load_p=load_p, load_q=load_q))
         y = tangent.y + tangent.apply(x - tangent.x)
         if order == 1:
             return y

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from gridshift.arrays import Complex, Int, Real
 from gridshift.grid.network import Network
 from gridshift.grid.prepared import prepare
-from gridshift.grid.scenarios import Injections
+from gridshift.grid.scenarios import LoadScenarios
 
 UNITS = {
     "p_load": "p.u.", "q_load": "p.u.", "v_set": "p.u.", "p_gen": "p.u.", "theta_slack": "rad",
@@ -143,11 +143,11 @@ class Layout:
     def __hash__(self) -> int:
         return hash(self.digest)
 
-    def pack_inputs(self, network: Network, injections: Injections) -> Real:
+    def pack_inputs(self, network: Network, loads: LoadScenarios) -> Real:
         """(R, X) x of each scenario; all but the loads is the network's own and constant."""
-        x = np.tile(self.nominal_inputs(network), (injections.num_rows, 1))
-        x[:, self.x_slices["p_load"]] = injections.load_p
-        x[:, self.x_slices["q_load"]] = injections.load_q
+        x = np.tile(self.nominal_inputs(network), (loads.num_rows, 1))
+        x[:, self.x_slices["p_load"]] = loads.load_p
+        x[:, self.x_slices["q_load"]] = loads.load_q
         return x
 
     def nominal_inputs(self, network: Network) -> Real:
@@ -160,7 +160,7 @@ class Layout:
         x[at["theta_slack"]] = np.angle(network.v_start[self.slack])
         return x
 
-    def pack_outputs(self, network: Network, injections: Injections, voltage: Complex) -> Real:
+    def pack_outputs(self, network: Network, loads: LoadScenarios, voltage: Complex) -> Real:
         """(R, Y) y of solved voltages (R, B); generation is what the bus balance leaves over.
 
         At a voltage-controlled bus, generation = injection into this network's admittances
@@ -168,7 +168,7 @@ class Layout:
         """
         own = slice(None), self.controlled
         current = (network.admittance[self.controlled] @ voltage.T).T
-        demand = injections.load_power @ self._loads_at_controlled
+        demand = loads.load_power @ self._loads_at_controlled
         generation = voltage[own] * current.conj() + demand - network.bus_fixed[self.controlled]
 
         y = np.empty((len(voltage), self.num_outputs))
@@ -177,16 +177,16 @@ class Layout:
         y[:, at["q_gen"]] = generation.imag
         y[:, at["v"]] = np.abs(voltage[:, self.pq])
         # within half a turn of the grid's own nominal angle, so that no entry wraps between rows
-        intact = prepare(network.root)
-        known = intact.voltage if intact.solved else network.root.v_start
+        intact = prepare(network.intact)
+        known = intact.voltage if intact.solved else network.intact.v_start
         around = np.angle(known[self.non_slack])
         y[:, at["theta"]] = around + np.angle(voltage[:, self.non_slack] * np.exp(-1j * around))
         return y
 
-    def unpack_injections(self, x: Real) -> Injections:
+    def unpack_loads(self, x: Real) -> LoadScenarios:
         """Demands of the rows of x (R, X)."""
         at = self.x_slices
-        return Injections(load_p=x[:, at["p_load"]], load_q=x[:, at["q_load"]])
+        return LoadScenarios(load_p=x[:, at["p_load"]], load_q=x[:, at["q_load"]])
 
     def unpack_voltage(self, x: Real, y: Real) -> Complex:
         """(R, B) complex bus voltages from set-points in x (R, X) and the rest in y (R, Y)."""
@@ -201,7 +201,7 @@ class Layout:
     def with_implied_generation(self, network: Network, x: Real, y: Real) -> Real:
         """(R, Y) the voltages of y (R, Y), and the generation that they take on this topology."""
         voltage = self.unpack_voltage(x, y)
-        return self.pack_outputs(network, self.unpack_injections(x), voltage)
+        return self.pack_outputs(network, self.unpack_loads(x), voltage)
 
 
 def _slices(quantities: tuple[str, ...], entries: tuple[Entry, ...]) -> dict[str, slice]:

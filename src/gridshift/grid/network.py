@@ -89,7 +89,7 @@ class Network:
     """(B, 2) where buses are drawn, to the east and to the north; NaN where the source says
     nothing."""
 
-    base: "Network | None" = field(default=None, repr=False)
+    outage_of: "Network | None" = field(default=None, repr=False)
     """The network that this one is an outage of; None for the one that was read."""
     outaged: tuple[str, ...] = ()
     """Elements taken out by `without`, sorted."""
@@ -121,20 +121,20 @@ class Network:
         return len(self.branch_from)
 
     @cached_property
-    def root(self) -> "Network":
+    def intact(self) -> "Network":
         """The network as read, whose sparsity pattern serves every outage.
 
         An outage of it in which numbers were replaced as well stands for itself.
         """
-        base = self.base
-        if base is None or any(getattr(self, n) is not getattr(base, n) for n in _SHARED):
+        read = self.outage_of
+        if read is None or any(getattr(self, n) is not getattr(read, n) for n in _SHARED):
             return self
-        return base
+        return read
 
     @cached_property
     def removed_branches(self) -> tuple[int, ...]:
         """Branches that this network lacks and the network as read has, ascending."""
-        gone = self.root.branch_in_service & ~self.branch_in_service
+        gone = self.intact.branch_in_service & ~self.branch_in_service
         return tuple(np.flatnonzero(gone).tolist())
 
     @cached_property
@@ -249,7 +249,7 @@ class Network:
         return replace(
             self,
             branch_in_service=on,
-            base=self.root,
+            outage_of=self.intact,
             outaged=tuple(sorted({*self.outaged, *outage})),
         )
 

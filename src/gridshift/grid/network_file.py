@@ -28,8 +28,8 @@ def network_content(network: Network, notes: Sequence[str], *, key: str) -> byte
         notes: texts that belong to it.
         key: names what the network was made from; in one line.
     """
-    assert network.base is None
-    values = {f.name: getattr(network, f.name) for f in fields(network) if f.name != "base"}
+    assert network.outage_of is None
+    values = {f.name: getattr(network, f.name) for f in fields(network) if f.name != "outage_of"}
     arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
     others = {name: value for name, value in values.items() if name not in arrays}
     others["names"] = dict(network.names)

@@ -28,18 +28,18 @@ Removed = tuple[int, ...]
 class Newton:
     """What depends on the grid alone, and Newton's method on it in lanes."""
 
-    def __init__(self, root: Network):
-        self.symbolic = analyse(root)
-        self.num_buses, self.num_branches = root.num_buses, root.num_branches
+    def __init__(self, intact: Network):
+        self.symbolic = analyse(intact)
+        self.num_buses, self.num_branches = intact.num_buses, intact.num_branches
         self.newton_lanes = Lanes(NEWTON_LANES)
-        self.pq, self.kind, self.shunt = root.pq, root.bus_kind, root.bus_shunt
-        self.unit = root.tolerance_base
-        self.nominal_power = interleaved(root.injected(root.load_power))
-        self.set_point = np.nan_to_num(root.bus_v_set, nan=1.0)
-        self.source_start = interleaved(root.v_start)
-        self.branch_from, self.branch_to = root.branch_from, root.branch_to
-        self.in_service = root.branch_in_service
-        self.branch_y = np.where(root.branch_in_service[:, None], root.branch_y, 0)
+        self.pq, self.kind, self.shunt = intact.pq, intact.bus_kind, intact.bus_shunt
+        self.unit = intact.tolerance_base
+        self.nominal_power = interleaved(intact.injected(intact.load_power))
+        self.set_point = np.nan_to_num(intact.bus_v_set, nan=1.0)
+        self.source_start = interleaved(intact.v_start)
+        self.branch_from, self.branch_to = intact.branch_from, intact.branch_to
+        self.in_service = intact.branch_in_service
+        self.branch_y = np.where(intact.branch_in_service[:, None], intact.branch_y, 0)
         self._spare: list[NewtonWork] = []
 
     def states(

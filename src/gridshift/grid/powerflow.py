@@ -16,7 +16,7 @@ from gridshift.grid.following import NEWTON_STEPS, Followed, Origin, follow
 from gridshift.grid.network import Network
 from gridshift.grid.pivoting import pivoting_newton
 from gridshift.grid.prepared import Prepared, prepare
-from gridshift.grid.scenarios import Injections, demands, nominal_loads
+from gridshift.grid.scenarios import LoadScenarios, demands, nominal_loads
 from gridshift.memory import require_memory
 
 
@@ -85,7 +85,7 @@ class BatchSolution:
 
 def solve(
     grid: Network | Prepared,
-    injections: Injections,
+    loads: LoadScenarios,
     *,
     tol: float = 1e-8,
     max_iterations: int = 20,
@@ -101,7 +101,7 @@ def solve(
 
     Args:
         grid: the topology; a network is prepared the first time that rows of it are solved.
-        injections: demands, R rows.
+        loads: demands, R rows.
         tol: largest allowed mismatch as a multiple of `Network.tolerance_base`, so that it means
             the same on any `base_mva`; 1e-8 is 1 W at most, 1e-10 can be reached on well-scaled
             grids.
@@ -117,7 +117,7 @@ def solve(
         MemoryNeededError: the results don't fit into memory.
     """
     network = grid.network if isinstance(grid, Prepared) else grid
-    load_p, load_q = demands(network, injections)
+    load_p, load_q = demands(network, loads)
     _check_settings(tol, max_iterations, threads, device)
     max_iterations, threads = int(max_iterations), int(threads)  # numpy's small ones overflow
     _require_room(network, len(load_p), powers=powers, loading=loading)
@@ -138,7 +138,7 @@ def solve(
         loading=rows.loading if loading else None,
     )
     without_flows = np.flatnonzero(rows.growth) if device == "cpu" else np.arange(len(load_p))
-    return _finish(solution, prepared, injections, without_flows, tol, max_iterations)
+    return _finish(solution, prepared, loads, without_flows, tol, max_iterations)
 
 
 def _check_settings(tol: float, max_iterations: int, threads: int, device: str) -> None:
@@ -204,11 +204,11 @@ def _statuses(mismatch: Real, operating: Bool, growth: Real, limit: float) -> In
 
 
 def _follow_with_pivoting(
-    prepared: Prepared, injections: Injections, limit: float, max_steps: int
+    prepared: Prepared, loads: LoadScenarios, limit: float, max_steps: int
 ) -> Followed:
     """Rows of a topology for which elimination without row exchanges isn't safe."""
     network, engine = prepared.network, prepared.engine
-    power = engine.injected(*demands(network, injections))
+    power = engine.injected(*demands(network, loads))
     most = min(max_steps, NEWTON_STEPS)
     correct = partial(pivoting_newton, network, tol=limit, max_steps=most)
     nominal_power, voltage = engine.nominal_power, prepared.topology.point.voltage
@@ -218,7 +218,7 @@ def _follow_with_pivoting(
 
 
 def _finish(
-    solution: BatchSolution, prepared: Prepared, injections: Injections, without_flows: Int,
+    solution: BatchSolution, prepared: Prepared, loads: LoadScenarios, without_flows: Int,
     tol: float, max_iterations: int,
 ) -> BatchSolution:  # fmt: skip
     """Rows not run, rows for the pivoting factorisation, and NaN in every row that failed."""
@@ -227,14 +227,14 @@ def _finish(
     failed = np.flatnonzero(status)
     if not len(failed) and not len(without_flows):
         return solution
-    finite = np.isfinite(injections.load_p[failed] + injections.load_q[failed]).all(1)
+    finite = np.isfinite(loads.load_p[failed] + loads.load_q[failed]).all(1)
     if not finite.all():
         status[failed[~finite]] = RowStatus.NOT_RUN
         reason = f"{(~finite).sum()} rows have a load that is not a finite number"
     left = failed[finite]
     if len(left) and prepared.solved and not prepared.topology.trusted:
         limit = tol * solution.network.tolerance_base
-        found = _follow_with_pivoting(prepared, injections.rows(left), limit, max_iterations)
+        found = _follow_with_pivoting(prepared, loads.rows(left), limit, max_iterations)
         voltage[left[found.reached]] = found.voltage.view(np.complex128)[found.reached]
         solution.mismatch[left] = found.mismatch
         solution.iterations[left] += found.steps

@@ -72,7 +72,7 @@ def prepare_all(networks: Sequence[Network], *, anew: bool = False) -> list[Prep
     new = [n for n in networks if anew or n not in _TOPOLOGIES]
     if new:
         engine = Engine.of(new[0])
-        assert all(n.root is new[0].root for n in new)
+        assert all(n.intact is new[0].intact for n in new)
         topologies = engine.prepare([n.removed_branches for n in new])
         for network, topology in zip(new, topologies, strict=True):
             if not (topology.solved() or topology.trusted or len(topology.cut_off)):
@@ -90,7 +90,7 @@ def _with_pivoting(network: Network, engine: Engine, failed: Topology) -> Topolo
     if not found.mismatch[0] <= limit:
         return failed
     topology = engine.prepare([network.removed_branches], start=found.voltage[0])[0]
-    if network.root is network:
+    if network.intact is network:
         engine.intact = topology
     return topology
 

@@ -21,7 +21,7 @@ KEPT_BYTES = 1 << 28
 
 
 @dataclass(frozen=True, kw_only=True)
-class Injections:
+class LoadScenarios:
     """Demands of R scenarios, per unit, positive when consumed. Everything else is at base."""
 
     load_p: Real
@@ -39,24 +39,24 @@ class Injections:
         """(R, L)"""
         return self.load_p + 1j * self.load_q
 
-    def rows(self, which: slice | np.ndarray) -> "Injections":
+    def rows(self, which: slice | np.ndarray) -> "LoadScenarios":
         """The chosen scenarios."""
-        return Injections(load_p=self.load_p[which], load_q=self.load_q[which])
+        return LoadScenarios(load_p=self.load_p[which], load_q=self.load_q[which])
 
-    def of_loads(self, which: Int) -> "Injections":
+    def of_loads(self, which: Int) -> "LoadScenarios":
         """The same scenarios for these loads alone."""
-        return Injections(load_p=self.load_p[:, which], load_q=self.load_q[:, which])
+        return LoadScenarios(load_p=self.load_p[:, which], load_q=self.load_q[:, which])
 
 
-def demands(network: Network, injections: Injections) -> tuple[Real, Real]:
+def demands(network: Network, loads: LoadScenarios) -> tuple[Real, Real]:
     """(R, L) active and reactive demands, p.u., as the kernels read them.
 
     Raises:
         ScenarioError: arrays whose shape does not fit the network, or no scenarios at all.
     """
     expect(network, Network, "the grid", ScenarioError)
-    expect(injections, Injections, "scenarios", ScenarioError)
-    given = np.asarray(injections.load_p), np.asarray(injections.load_q)
+    expect(loads, LoadScenarios, "scenarios", ScenarioError)
+    given = np.asarray(loads.load_p), np.asarray(loads.load_q)
     expected = (len(given[0]) if given[0].ndim else 0, network.num_loads)
     for name, demand in zip(("load_p", "load_q"), given, strict=True):
         if demand.shape != expected or demand.dtype.kind not in "fiu":
@@ -68,7 +68,7 @@ def demands(network: Network, injections: Injections) -> tuple[Real, Real]:
     return load_p, load_q
 
 
-def stream(
+def named_rng(
     case: str, role: str, *, outage: str = "", draw: int = 0, seed: int = 0
 ) -> np.random.Generator:
     """A random generator that belongs to a name: the same name always gives the same numbers.
@@ -89,7 +89,7 @@ def stream(
     return np.random.default_rng(np.random.SeedSequence([seed, *words.tolist()]))
 
 
-def nominal_loads(network: Network, num_rows: int = 1) -> Injections:
+def nominal_loads(network: Network, num_rows: int = 1) -> LoadScenarios:
     """Every load at its nominal demand, `num_rows` times.
 
     Raises:
@@ -97,7 +97,7 @@ def nominal_loads(network: Network, num_rows: int = 1) -> Injections:
     """
     num_rows = whole_number(num_rows, "the number of scenarios", ScenarioError)
     power = np.tile(network.load_power, (num_rows, 1))
-    return Injections(load_p=power.real.copy(), load_q=power.imag.copy())
+    return LoadScenarios(load_p=power.real.copy(), load_q=power.imag.copy())
 
 
 def sample_loads(
@@ -107,7 +107,7 @@ def sample_loads(
     *,
     spread: float = 0.2,
     regime: Spread = "mixed",
-) -> Injections:
+) -> LoadScenarios:
     """Demands with independent uniform factors 1 + U[-s, s] on every p and every q.
 
     The spread s of a row is `spread` ('fixed'), uniform in [0.05, spread] ('drawn';
@@ -126,7 +126,7 @@ def sample_loads(
     require_memory(drawn, f"{num_rows:,} scenarios of {network.name}", count=num_rows)
     width = _widths(rng, num_rows, spread, regime)
     power = network.load_power
-    return Injections(
+    return LoadScenarios(
         load_p=power.real * _factors(rng, width, network.num_loads),
         load_q=power.imag * _factors(rng, width, network.num_loads),
     )
@@ -149,7 +149,7 @@ class Scenarios:
         """R, the number of scenarios."""
         return len(self.widths)
 
-    def rows(self, which: slice) -> Injections:
+    def rows(self, which: slice) -> LoadScenarios:
         """The chosen scenarios, a run of rows without gaps."""
         first, last, step = which.indices(self.num_rows)
         assert step == 1
@@ -163,7 +163,7 @@ class Scenarios:
             bits.advance((behind + first) * num_loads)
             return _factors(np.random.Generator(bits), width, num_loads)
 
-        drawn = Injections(
+        drawn = LoadScenarios(
             load_p=power.real * factors(0), load_q=power.imag * factors(self.num_rows)
         )
         return drawn if self.kept is None else drawn.of_loads(self.kept)
@@ -181,12 +181,12 @@ def scenarios(
     *,
     spread: float = 0.2,
     regime: Spread = "mixed",
-) -> Scenarios | Injections:
+) -> Scenarios | LoadScenarios:
     """The rows of `sample_loads`, to be taken in blocks; kept if they are few.
 
     Args:
         network: the topology.
-        rng: of `stream`.
+        rng: of `named_rng`.
         num_rows: scenarios.
         spread: as in `sample_loads`.
         regime: as in `sample_loads`.

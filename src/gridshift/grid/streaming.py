@@ -10,7 +10,7 @@ from gridshift.grid.engine import Engine
 from gridshift.grid.network import Network
 from gridshift.grid.powerflow import solve
 from gridshift.grid.prepared import prepare
-from gridshift.grid.scenarios import Injections, demands
+from gridshift.grid.scenarios import LoadScenarios, demands
 from gridshift.grid.statistics import Limits, Statistics
 from gridshift.grid.topology import RETAINED
 
@@ -34,8 +34,8 @@ class Streamed(NamedTuple):
         return ~np.isnan(self.mismatch)
 
 
-def stream(
-    network: Network, injections: Injections, limits: Limits, *, tol: float = 1e-8, threads: int = 1
+def stream_rows(
+    network: Network, loads: LoadScenarios, limits: Limits, *, tol: float = 1e-8, threads: int = 1
 ) -> Streamed:
     """Solve every row as `solve` does and count its voltages while they are in cache.
 
@@ -43,7 +43,7 @@ def stream(
 
     Args:
         network: the topology, which leaves no bus without supply.
-        injections: demands, R rows.
+        loads: demands, R rows.
         limits: what the voltages are counted against, of this topology.
         tol: as in `solve`.
         threads: that share the rows; results don't depend on it, bit for bit.
@@ -51,7 +51,7 @@ def stream(
     Raises:
         ScenarioError: arrays whose shape does not fit the network.
     """
-    load_p, load_q = demands(network, injections)
+    load_p, load_q = demands(network, loads)
     prepared = prepare(network)
     engine, topology = prepared.engine, prepared.topology
     limit = tol * engine.unit
@@ -72,7 +72,7 @@ def stream(
     statistics = parts[0].merge(parts[1:]) if parts else Statistics(limits)
     left = np.flatnonzero(np.isnan(mismatch))
     if len(left):
-        solution = solve(prepared, injections.rows(left), tol=tol, threads=threads)
+        solution = solve(prepared, loads.rows(left), tol=tol, threads=threads)
         statistics.add_complex(solution.voltage)
         mismatch[left] = np.where(solution.solved, solution.mismatch, np.nan)
     return Streamed(statistics, mismatch)

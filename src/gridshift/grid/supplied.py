@@ -71,6 +71,6 @@ def supplied_part(network: Network, *, lost_loads: Int | None = None) -> Supplie
         branch_labels=tuple(network.branch_labels[b] for b in branches),
         branch_from=ends[0][branches],
         branch_to=ends[1][branches],
-        base=None,
+        outage_of=None,
     )
     return SuppliedPart(whole=network, network=part, buses=buses, loads=loads, branches=branches)

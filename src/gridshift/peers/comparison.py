@@ -8,7 +8,7 @@ import numpy as np
 from gridshift.adapt.datasets import require_rows
 from gridshift.grid.engine import Engine
 from gridshift.grid.equations import worst_mismatch
-from gridshift.grid.scenarios import Injections, sample_loads, stream
+from gridshift.grid.scenarios import LoadScenarios, named_rng, sample_loads
 from gridshift.peers.case import Case
 from gridshift.peers.clock import Timing, in_turns, pinned
 from gridshift.peers.peer import Peer, Solved
@@ -105,7 +105,7 @@ def compare(
     case = Case.of(source)
     network = case.network
     require_rows(network, num_rows)
-    rng = stream(network.name, "bench", seed=seed)
+    rng = named_rng(network.name, "bench", seed=seed)
     rows = sample_loads(network, rng, num_rows, spread=spread, regime="fixed")
     with pinned():
         runs, given = {}, {}
@@ -136,7 +136,7 @@ def _kept(found: Solved) -> Solved:
     return Solved(found.voltage.copy(), found.converged.copy(), found.iterations.copy())
 
 
-def _answers(case: Case, rows: Injections, ours: Solved, found: Solved) -> dict[str, Any]:
+def _answers(case: Case, rows: LoadScenarios, ours: Solved, found: Solved) -> dict[str, Any]:
     done = np.flatnonzero(found.converged)
     both = done[ours.converged[done]]
     off = worst_mismatch(case.network, found.voltage[done], rows.load_power[done])

@@ -12,7 +12,7 @@ import numpy as np
 from gridshift.arrays import Real
 from gridshift.grid.powerflow import solve
 from gridshift.grid.prepared import prepare
-from gridshift.grid.scenarios import Injections
+from gridshift.grid.scenarios import LoadScenarios
 from gridshift.peers.case import Case, run_pandapower
 from gridshift.peers.lightsim import LIGHTSIM_MODES, Lightsim2grid
 from gridshift.peers.peer import MAX_STEPS, Peer, Run, Solved
@@ -26,12 +26,12 @@ class Gridshift(Peer):
 
     def prepare(self, case: Case, load_p: Real, load_q: Real, tol: float) -> Run:
         """As `Peer.prepare`; what the topology needs once is made beforehand."""
-        network, injections = case.network, Injections(load_p=load_p, load_q=load_q)
+        network, loads = case.network, LoadScenarios(load_p=load_p, load_q=load_q)
         prepared = prepare(network)
 
         def run() -> Solved:
             share = tol / network.tolerance_base
-            found = solve(prepared, injections, tol=share, max_iterations=MAX_STEPS)
+            found = solve(prepared, loads, tol=share, max_iterations=MAX_STEPS)
             return Solved(found.voltage, found.solved, found.iterations)
 
         return run

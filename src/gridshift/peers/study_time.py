@@ -14,7 +14,7 @@ from gridshift.grid.equations import branch_loading
 from gridshift.grid.network import Network
 from gridshift.grid.powerflow import solve
 from gridshift.grid.prepared import prepare_all
-from gridshift.grid.scenarios import Injections, Scenarios, scenarios, stream
+from gridshift.grid.scenarios import LoadScenarios, Scenarios, named_rng, scenarios
 from gridshift.peers.case import Case, connected_branches
 from gridshift.peers.clock import pinned
 from gridshift.peers.lightsim import LIGHTSIM_MODES, Lightsim2grid
@@ -70,7 +70,7 @@ def study_time(
     branches = connected_branches(network)
     every = max(1, -(-len(branches) // (most_outages or len(branches))))
     outages = [(network.branch_labels[b],) for b in branches[::every]]
-    rng = stream(network.name, "scenarios", seed=seed)
+    rng = named_rng(network.name, "scenarios", seed=seed)
     loads = scenarios(network, rng, num_rows, spread=spread, regime="drawn")
     with tempfile.TemporaryDirectory() as folder:
         listed = os.path.join(folder, "outages.txt")
@@ -109,7 +109,7 @@ def study_time(
 
 
 def _engine(
-    network: Network, outages: list[tuple[str, ...]], loads: Injections | Scenarios, threads: int
+    network: Network, outages: list[tuple[str, ...]], loads: LoadScenarios | Scenarios, threads: int
 ) -> float:
     """Seconds that preparing and solving takes, outages side by side."""
     rows = loads.rows(slice(0, loads.num_rows))
@@ -126,7 +126,9 @@ def _engine(
     return time.perf_counter() - began
 
 
-def _lightsim(whole: Case, outages: list[tuple[str, ...]], rows: Injections) -> tuple[str, float]:
+def _lightsim(
+    whole: Case, outages: list[tuple[str, ...]], rows: LoadScenarios
+) -> tuple[str, float]:
     """lightsim2grid's fastest mode that keeps most rows, and its seconds for these outages."""
     found: dict[str, tuple[int, float]] = dict.fromkeys(LIGHTSIM_MODES, (0, 0.0))
     for outage in outages:

@@ -56,7 +56,7 @@ def adapted(setting: Setting, outage: Outage, network: Network, clock: Clock) ->
     corrected = CertifiedPredictor(
         predictor=predictor, network=left, layout=layout,
         tol=NO_LIMIT if config.certify is None else config.certify,
-        correct_share=config.quantile,
+        correct_share=config.correct_share,
     )  # fmt: skip
     for rows in setting.blocks():
         x = layout.pack_inputs(left, setting.loads.rows(rows))
@@ -111,7 +111,7 @@ def _holdout_errors(
     voltage = layout.unpack_voltage(holdout.x, y_hat)
     exact = layout.unpack_voltage(holdout.x, holdout.y)
     wrong = violated(limits, voltage) != violated(limits, exact)
-    demand = layout.unpack_injections(holdout.x).load_power
+    demand = layout.unpack_loads(holdout.x).load_power
     return {
         "wrong": float(wrong.mean()),
         "mae": mean_absolute_errors(layout, holdout.y, y_hat),

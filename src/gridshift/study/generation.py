@@ -75,7 +75,7 @@ def with_columns(network: Network, labels: Sequence[str]) -> Network:
         load_labels=(*network.load_labels, *labels),
         load_bus=np.append(network.load_bus, [column.bus for column in columns]),
         load_power=np.append(network.load_power, [-column.power for column in columns]),
-        base=None,
+        outage_of=None,
     )
 
 
@@ -129,7 +129,7 @@ def with_set_points(network: Network, set_points: Sequence[SetPoint]) -> Network
     for bus, (magnitude, _) in voltage.items():
         v_set[bus] = magnitude
         v_start[bus] *= magnitude / abs(v_start[bus])
-    return replace(network, gen_p=gen_p, bus_v_set=v_set, v_start=v_start, base=None)
+    return replace(network, gen_p=gen_p, bus_v_set=v_set, v_start=v_start, outage_of=None)
 
 
 def _at_slack(label: str) -> str:

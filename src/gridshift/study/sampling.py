@@ -33,7 +33,7 @@ def unit_points(
         num_rows: points.
         num_columns: coordinates of each.
         sampling: how the cube is filled.
-        rng: of `stream`.
+        rng: of `named_rng`.
 
     Raises:
         UncertaintyError: no such sampling, or more coordinates than Sobol points have.

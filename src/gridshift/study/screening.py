@@ -68,7 +68,7 @@ class ScreenConfig:
     worst by an estimate."""
     certify: float | None = None
     """Largest power-balance mismatch of a predicted scenario, p.u.; those above are corrected."""
-    quantile: float = 0.0
+    correct_share: float = 0.0
     """Share of the predicted scenarios, the worst of each block, that are corrected in any case."""
     workers: int | None = None
     """Outages studied at once; None: the cores at hand."""
@@ -108,8 +108,10 @@ class ScreenConfig:
             raise GridshiftError(f"redistribute must be {known}, not {self.redistribute!r}")
         if self.certify is not None and not 0 < self.certify < float("inf"):
             raise GridshiftError(f"certify must be a positive number, not {self.certify}")
-        if not 0 <= self.quantile <= 1:
-            raise GridshiftError(f"quantile must be a share from 0 to 1, not {self.quantile}")
+        if not 0 <= self.correct_share <= 1:
+            raise GridshiftError(
+                f"correct_share must be a share from 0 to 1, not {self.correct_share}"
+            )
         if self.workers is not None and self.workers < 1:
             raise GridshiftError(f"workers must be at least 1, not {self.workers}")
 
@@ -137,7 +139,7 @@ class ScreenConfig:
     @property
     def corrects(self) -> bool:
         """Whether predicted scenarios are corrected before they are counted."""
-        return self.certify is not None or self.quantile > 0
+        return self.certify is not None or self.correct_share > 0
 
     def limited(self, network: Network) -> Network:
         """The network with the limits and ratings that the study counts against."""

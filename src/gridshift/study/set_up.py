@@ -7,7 +7,7 @@ from gridshift.errors import GridshiftError, NotConvergedError, ScenarioError
 from gridshift.grid.contingency import assess
 from gridshift.grid.equations import require_reachable
 from gridshift.grid.network import Network
-from gridshift.grid.scenarios import Injections, scenarios, stream
+from gridshift.grid.scenarios import LoadScenarios, named_rng, scenarios
 from gridshift.grid.statistics import SCENARIO_BYTES, statistics_bytes
 from gridshift.memory import require_memory
 from gridshift.study.screening import ScreenConfig
@@ -31,7 +31,7 @@ def set_up(config: ScreenConfig, network: Network) -> Setting:
     require_possible(network, config)
     if config.study is None:
         spread = SpreadOfLoads(spread=config.spread, regime=config.regime)
-        rng = stream(network.name, "scenarios", seed=config.seed)
+        rng = named_rng(network.name, "scenarios", seed=config.seed)
         loads = scenarios(
             network, rng, config.num_scenarios, spread=config.spread, regime=config.regime
         )
@@ -41,7 +41,7 @@ def set_up(config: ScreenConfig, network: Network) -> Setting:
         file = read_study_file(config.study).changed(config)
         drawn, spread = file.draw(network), file.uncertainty.spread_of_loads
         spread = None if drawn.network is not network and drawn.generators else spread
-        network, loads = drawn.network, drawn.injections
+        network, loads = drawn.network, drawn.loads
         for name in (config.method, *(one.partition(":")[0] for one in config.beside)):
             if name != EXACT:
                 drawn.require_exact(name)
@@ -57,7 +57,7 @@ def set_up(config: ScreenConfig, network: Network) -> Setting:
 
 def _require_rows(loads: object, config: ScreenConfig) -> None:
     """Pass if the study's scenarios are enough to take contexts and hold-outs from."""
-    assert isinstance(loads, Injections)
+    assert isinstance(loads, LoadScenarios)
     needed = config.num_context + config.num_holdout
     if loads.num_rows < needed:
         raise ScenarioError(

@@ -10,7 +10,7 @@ import numpy as np
 
 from gridshift.arrays import Complex
 from gridshift.grid.network import Network
-from gridshift.grid.scenarios import Injections, Scenarios, sample_loads, stream
+from gridshift.grid.scenarios import LoadScenarios, Scenarios, named_rng, sample_loads
 from gridshift.grid.statistics import Limits
 from gridshift.study.row import OutageRow
 from gridshift.study.screening import ScreenConfig
@@ -35,7 +35,7 @@ class Setting:
     """The intact grid."""
     voltage: Complex
     """(B,) its nominal solution."""
-    loads: Injections | Scenarios
+    loads: LoadScenarios | Scenarios
     """The scenarios, the same for every outage, so that outages differ by what they do alone."""
     spread: SpreadOfLoads | None
     """What they are drawn from; None where a study file tells something else."""
@@ -58,7 +58,7 @@ class Setting:
 
         Limits of buses and branches are those of the intact grid, whatever is out of service.
         """
-        if network.root is self.network.root and network.num_buses == self.network.num_buses:
+        if network.intact is self.network.intact and network.num_buses == self.network.num_buses:
             limited, limits = self.intact
             return limited, limits.without(network)
         limited = self.limited(network)
@@ -68,7 +68,7 @@ class Setting:
         """The network with the limits that the study counts against."""
         return self.config.limited(network)
 
-    def drawn(self, role: str, outage: str, num_rows: int) -> Injections:
+    def drawn(self, role: str, outage: str, num_rows: int) -> LoadScenarios:
         """Scenarios for a context or a hold-out, of no other role.
 
         They are drawn, those of the context with mixed spreads as in the paper; or they are
@@ -76,13 +76,13 @@ class Setting:
         """
         config = self.config
         if self.spread is not None:
-            rng = stream(self.network.name, role, outage=outage, seed=config.seed)
+            rng = named_rng(self.network.name, role, outage=outage, seed=config.seed)
             regime = "mixed" if role == "context" else self.spread.regime
             return sample_loads(
                 self.network, rng, num_rows, spread=self.spread.spread, regime=regime
             )
-        assert isinstance(self.loads, Injections)
-        rng = stream(self.network.name, "chosen rows", outage=outage, seed=config.seed)
+        assert isinstance(self.loads, LoadScenarios)
+        rng = named_rng(self.network.name, "chosen rows", outage=outage, seed=config.seed)
         order, behind = rng.permutation(self.loads.num_rows), 0
         if role == "holdout" and self.method is not None:
             behind = min(config.num_context, len(order) // 2)
@@ -94,7 +94,7 @@ class Setting:
         if self.spread is not None and self.config.study is None:
             return ""
         state = hashlib.sha256(repr(self.spread).encode())
-        if isinstance(self.loads, Injections):
+        if isinstance(self.loads, LoadScenarios):
             for power in (self.loads.load_p, self.loads.load_q):
                 state.update(np.ascontiguousarray(power).tobytes())
         else:

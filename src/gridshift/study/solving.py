@@ -5,10 +5,9 @@ from typing import Any
 import numpy as np
 
 from gridshift.grid.network import Network
-from gridshift.grid.scenarios import Injections
+from gridshift.grid.scenarios import LoadScenarios
 from gridshift.grid.statistics import Statistics
-from gridshift.grid.streaming import Streamed
-from gridshift.grid.streaming import stream as stream_rows
+from gridshift.grid.streaming import Streamed, stream_rows
 from gridshift.study.counted import counted
 from gridshift.study.risk import UNSOLVED_SCENARIO, wilson
 from gridshift.study.row import Clock
@@ -27,7 +26,7 @@ class Solving:
         self.stopped = ""
         """Why no more scenarios are needed; empty while they are."""
 
-    def add(self, loads: Injections) -> None:
+    def add(self, loads: LoadScenarios) -> None:
         """Solve and count some scenarios."""
         with self._clock("predict"):
             found = stream_rows(

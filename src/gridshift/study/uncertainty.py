@@ -15,12 +15,12 @@ from gridshift.arrays import Int, Real
 from gridshift.errors import ScenarioError
 from gridshift.grid.network import Network
 from gridshift.grid.scenarios import (
-    Injections,
+    LoadScenarios,
     Scenarios,
     Spread,
+    named_rng,
     sample_loads,
     scenarios,
-    stream,
 )
 from gridshift.memory import require_memory
 from gridshift.study.description import UncertaintyError, finite
@@ -110,7 +110,7 @@ class Drawn:
     network: Network
     """With the set-points of the study, and its varying and balancing generators as further demands
     of the other sign; the grid itself where there is nothing of the kind."""
-    injections: Injections | Scenarios
+    loads: LoadScenarios | Scenarios
     generators: tuple[str, ...] = ()
     """Labels of the generators among the demands: the last ones."""
     to_slack: Real | None = None
@@ -121,7 +121,7 @@ class Drawn:
 
     @property
     def num_rows(self) -> int:
-        return self.injections.num_rows
+        return self.loads.num_rows
 
     def require_exact(self, method: str) -> None:
         """Pass if a method that predicts from loads may be used.
@@ -165,9 +165,9 @@ def draw(
         raise UncertaintyError(("scenarios",), told)
     spread = uncertainty.spread_of_loads
     if spread is not None and not uncertainty.generation and uncertainty.balance is None:
-        rng = stream(network.name, "scenarios", seed=seed)
+        rng = named_rng(network.name, "scenarios", seed=seed)
         loads = scenarios(network, rng, num_rows, spread=spread.spread, regime=spread.regime)
-        return Drawn(network=network, injections=loads)
+        return Drawn(network=network, loads=loads)
     return _sampled(network, uncertainty, num_rows, seed)
 
 
@@ -179,7 +179,7 @@ def _given(network: Network, uncertainty: Uncertainty, num_rows: int | None, see
         given = read_scenario_table(uncertainty.table, network, known)
     except UncertaintyError as error:
         raise error.within("table") from None
-    rows = given.rows(num_rows, stream(network.name, "table rows", seed=seed))
+    rows = given.rows(num_rows, named_rng(network.name, "table rows", seed=seed))
     columns = _Columns.of(
         network, uncertainty, [name for name in known if name in given.labels], len(rows)
     )
@@ -205,11 +205,13 @@ def _sampled(network: Network, uncertainty: Uncertainty, num_rows: int, seed: in
         of |= members(uncertainty.loads, network.load_labels, places, key=("loads", "group"))
     spread = uncertainty.spread_of_loads
     if spread is not None:
-        rng = stream(network.name, "scenarios", seed=seed)
+        rng = named_rng(network.name, "scenarios", seed=seed)
         loads = sample_loads(network, rng, num_rows, spread=spread.spread, regime=spread.regime)
         columns.p[:, : network.num_loads] = loads.load_p
         columns.q[:, : network.num_loads] = loads.load_q
-    _draw_groups(columns, of, uncertainty, places, stream(network.name, "uncertainty", seed=seed))
+    _draw_groups(
+        columns, of, uncertainty, places, named_rng(network.name, "uncertainty", seed=seed)
+    )
     return columns.balanced()
 
 
@@ -305,7 +307,7 @@ class _Columns:
             q = np.hstack([q, np.broadcast_to(rest.imag, steps.shape)])
         return Drawn(
             network=self.grid,
-            injections=Injections(load_p=p, load_q=q),
+            loads=LoadScenarios(load_p=p, load_q=q),
             generators=self.moved,
             to_slack=left,
             table_rows=table_rows,

@@ -14,7 +14,7 @@ from gridshift.arrays import Real
 from gridshift.grid.contingency import outage_text
 from gridshift.grid.layout import Layout
 from gridshift.grid.network import Network
-from gridshift.grid.scenarios import Injections, Spread, nominal_loads, sample_loads, stream
+from gridshift.grid.scenarios import LoadScenarios, Spread, named_rng, nominal_loads, sample_loads
 from gridshift.learn.splits import evenly_spaced
 from gridshift.threads import Threads
 
@@ -90,7 +90,7 @@ class Cases:
         return self.data_s
 
     @cached_property
-    def test_loads(self) -> Injections:
+    def test_loads(self) -> LoadScenarios:
         """The scenarios of the test."""
         return self.loads("test", self.num_test, "drawn")
 
@@ -116,24 +116,24 @@ class Cases:
             return Context.empty(self.network, base)
         return Context.of(self.context)
 
-    def loads(self, role: str, num_rows: int, regime: Spread) -> Injections:
+    def loads(self, role: str, num_rows: int, regime: Spread) -> LoadScenarios:
         """Scenarios of the topology's own stream for a role."""
         return draw(
             self.network, role, num_rows, spread=self.spread, regime=regime, seed=self.seed
         )  # fmt: skip
 
-    def _solved(self, loads: Injections) -> Dataset:
+    def _solved(self, loads: LoadScenarios) -> Dataset:
         return generate(self.network, loads, min_rows=(loads.num_rows + 1) // 2, **self.solver)
 
 
 def draw(
     network: Network, role: str, num_rows: int, *, spread: float, regime: Spread, seed: int
-) -> Injections:
+) -> LoadScenarios:
     """Scenarios of a topology's own stream for this role, to be solved and packed.
 
     Raises:
         MemoryNeededError: they don't fit into memory.
     """
     require_rows(network, num_rows, f"{role} scenarios")
-    rng = stream(network.name, role, outage=outage_text(network.outaged), seed=seed)
+    rng = named_rng(network.name, role, outage=outage_text(network.outaged), seed=seed)
     return sample_loads(network, rng, num_rows, spread=spread, regime=regime)

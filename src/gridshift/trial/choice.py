@@ -191,7 +191,7 @@ class _Ledger:
         )  # fmt: skip
         layout = surrogates[0].layout
         self.cases = Cases.held_out(context, layout, HOLDOUT_SHARE, data_s=context_s or 0.0)
-        self.loads = layout.unpack_injections(self.cases.timed_x)
+        self.loads = layout.unpack_loads(self.cases.timed_x)
         self.solving = self._solving()
         if context_s is None:
             self.cases.data_s = context.num_solves * self.solving.us_per_row * 1e-6
@@ -233,7 +233,7 @@ class _Ledger:
             again, us_per_row=min(again.us_per_row, self.solving.us_per_row)
         )  # fmt: skip
         network, test = self.cases.network, self.cases.test
-        held = test.layout.unpack_injections(test.x)
+        held = test.layout.unpack_loads(test.x)
         solution = solve(network, held, tol=self._tol)
         solved = solution.solved
         y = test.layout.pack_outputs(network, held.rows(solved), solution.voltage[solved])

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from gridshift.grid.network import Network
 from gridshift.grid.powerflow import BatchSolution, solve
 from gridshift.grid.prepared import prepare
-from gridshift.grid.scenarios import Injections
+from gridshift.grid.scenarios import LoadScenarios
 from gridshift.trial.cost import fastest
 
 EXACT = "newton"
@@ -23,7 +23,7 @@ class ExactRows:
     us_per_row: float
 
 
-def solve_timed(network: Network, loads: Injections, *, tol: float = 1e-8) -> ExactRows:
+def solve_timed(network: Network, loads: LoadScenarios, *, tol: float = 1e-8) -> ExactRows:
     """Solve the rows, and tell how long that takes once everything is compiled.
 
     Args:

@@ -55,7 +55,7 @@ class CertifiedTest:
 
     tol: float
     """Largest mismatch of a returned row, p.u.; infinite if none was asked for."""
-    quantile: float
+    correct_share: float
     """Share of the rows, the worst ones, that were corrected in any case."""
     counts: dict[str, int]
     """Rows predicted, repaired, solved and marked."""
@@ -144,7 +144,7 @@ class Trial:
         """Median, 99th percentile and largest of the power mismatch of the test's rows, p.u."""
         test = self.cases.test
         voltage = test.layout.unpack_voltage(test.x, self.y_hat)
-        loads = test.layout.unpack_injections(test.x).load_power
+        loads = test.layout.unpack_loads(test.x).load_power
         return mismatch_summary(self.cases.network, voltage, loads)
 
     @cached_property
@@ -186,7 +186,7 @@ class Trial:
         returned, predict_s = found.rows.returned, self.predict_us_per_row * len(test) * 1e-6
         return CertifiedTest(
             tol=float("inf") if tol is None else tol,
-            quantile=correct_share,
+            correct_share=correct_share,
             counts=found.counts(),
             seconds={"predict": predict_s} | found.rows.seconds,
             worst_mismatch=found.worst_mismatch,

@@ -78,9 +78,9 @@ def test_reconstructed_generation_agrees_with_the_predicted_voltages(grid, bases
     for quantity in ("v", "theta"):
         where = base.layout.y_slices[quantity]
         np.testing.assert_allclose(derived[:, where], plain[:, where], atol=1e-12)
-    injections = base.layout.unpack_injections(x)
+    loads = base.layout.unpack_loads(x)
     voltage = base.layout.unpack_voltage(x, derived)
-    expected = base.layout.pack_outputs(network, injections, voltage)
+    expected = base.layout.pack_outputs(network, loads, voltage)
     np.testing.assert_allclose(derived, expected, atol=1e-12)
 
 

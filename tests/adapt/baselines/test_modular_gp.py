@@ -92,7 +92,7 @@ def test_generation_follows_from_the_topologys_own_equations(grid):
     power = power * (power @ network.admittance.T.toarray()).conj()
     demand = np.zeros((4, 6), complex)
     for load, bus in enumerate(network.load_bus):
-        demand[:, bus] += layout.unpack_injections(x).load_power[:, load]
+        demand[:, bus] += layout.unpack_loads(x).load_power[:, load]
     expected = (power + demand - network.bus_fixed)[:, layout.controlled].imag
     np.testing.assert_allclose(y[:, layout.y_slices["q_gen"]], expected, atol=1e-12)
 

@@ -36,7 +36,7 @@ def test_the_mismatch_is_s_less_v_times_conjugate_current(surrogate, network, ou
     y = surrogate.predict(x)
     p, q = (part.numpy() for part in PowerBalance(network, layout, x)(torch.from_numpy(y)))
     voltage, dense = layout.unpack_voltage(x, y), network.admittance.toarray()
-    loads = layout.unpack_injections(x).load_power
+    loads = layout.unpack_loads(x).load_power
     for row in range(len(x)):
         power = voltage[row] * np.conj(dense @ voltage[row])
         scheduled = network.scheduled.copy()
@@ -50,7 +50,7 @@ def test_the_mismatch_is_s_less_v_times_conjugate_current(surrogate, network, ou
 def test_the_mismatch_is_that_of_the_grids_own_equations(surrogate, network, outage_rows):
     layout, x, y = surrogate.layout, outage_rows.x, surrogate.predict(outage_rows.x)
     p, q = PowerBalance(network, layout, x)(torch.from_numpy(y))
-    loads = layout.unpack_injections(x).load_power
+    loads = layout.unpack_loads(x).load_power
     off = specified_mismatch(network, layout.unpack_voltage(x, y), loads)
     np.testing.assert_allclose(p.numpy(), off.real[:, layout.non_slack], atol=1e-12)
     np.testing.assert_allclose(q.numpy(), off.imag[:, layout.pq], atol=1e-12)
@@ -99,7 +99,7 @@ def test_generation_is_what_the_equations_leave_over(surrogate, network, fresh_r
     y = adapt_pi_ttt(surrogate, Context.empty(network, surrogate), config=FEW).predict(x)
     voltage = layout.unpack_voltage(x, y)
     generation = voltage * (network.admittance.toarray() @ voltage.T).T.conj()
-    loads = layout.unpack_injections(x).load_power
+    loads = layout.unpack_loads(x).load_power
     for load, bus in enumerate(network.load_bus):
         generation[:, bus] += loads[:, load]
     generation -= network.bus_fixed

@@ -11,7 +11,7 @@ from gridshift.adapt.baselines.topologies import (
 )
 from gridshift.adapt.datasets import generate
 from gridshift.grid.contingency import enumerate_outages
-from gridshift.grid.scenarios import sample_loads, stream
+from gridshift.grid.scenarios import named_rng, sample_loads
 from tests.adapt.conftest import quick_config
 
 
@@ -45,7 +45,7 @@ def test_the_twin_of_an_outaged_circuit_is_held_out_too(grid):
 def test_outages_without_a_nominal_solution_are_skipped(grid):
     # bus 0 hangs on line 1 alone
     weak = grid.without(["line:0"])
-    weak = replace(weak, base=None, outaged=())
+    weak = replace(weak, outage_of=None, outaged=())
     topologies = training_topologies(weak, multi=True)
     assert ("line:1",) not in [t.outaged for t in topologies]
 
@@ -69,12 +69,12 @@ def test_rows_are_shared_out_and_each_is_solved_on_its_topology(grid):
     for number in (0, 3):
         network = topologies[number]
         mine = rows.topology == number
-        loads = rows.layout.unpack_injections(rows.x[mine])
+        loads = rows.layout.unpack_loads(rows.x[mine])
         np.testing.assert_allclose(generate(network, loads).y, rows.y[mine], atol=1e-9)
 
 
 def test_a_single_topology_gives_the_rows_that_a_surrogate_is_trained_on(grid):
     config = quick_config()
     rows = solved_rows(training_topologies(grid, multi=False), config)
-    drawn = sample_loads(grid, stream(grid.name, "training", seed=config.seed), 200)
+    drawn = sample_loads(grid, named_rng(grid.name, "training", seed=config.seed), 200)
     assert np.array_equal(rows.x, generate(grid, drawn).x)

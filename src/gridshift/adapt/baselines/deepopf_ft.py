@@ -34,7 +34,7 @@ from gridshift.errors import GridshiftError
 from gridshift.grid.contingency import assess, candidate_elements
 from gridshift.grid.layout import Layout
 from gridshift.grid.network import Network
-from gridshift.grid.scenarios import stream
+from gridshift.grid.scenarios import named_rng
 from gridshift.learn.fitted_network import input_scaling, run_blocks
 from gridshift.learn.training import Progress
 
@@ -68,7 +68,7 @@ class DeepOpfFt(Base):
     """A trained network and its scalings. Axis I: inputs, X and twice the branches."""
 
     own: DeepOpfFtConfig
-    root: Network
+    intact: Network
     """The intact grid, whose admittances the ratios refer to."""
     mean: Real
     """(I,)"""
@@ -82,7 +82,7 @@ class DeepOpfFt(Base):
 
     def inputs(self, network: Network, x: Real) -> Real:
         """(R, I) inputs of rows x (R, X) on a topology."""
-        told = admittance_ratios(self.root, network)
+        told = admittance_ratios(self.intact, network)
         return np.hstack([x, np.broadcast_to(told, (len(x), len(told)))])
 
 
@@ -103,15 +103,15 @@ class DeepOpfFtPredictor:
         return base.layout.with_implied_generation(self.network, x, y)
 
 
-def admittance_ratios(root: Network, network: Network) -> Real:
+def admittance_ratios(intact: Network, network: Network) -> Real:
     """(2 E,) series conductance, then susceptance, of each branch as a part of the intact grid's.
 
     1 for a branch as it is there, 0 for one that is out of service, also if the grid has it out or
     without conductance.
     """
-    series, intact = network.branch_y[:, 1], root.branch_y[:, 1]
+    series, before = network.branch_y[:, 1], intact.branch_y[:, 1]
     parts = []
-    for now, then in ((series.real, intact.real), (series.imag, intact.imag)):
+    for now, then in ((series.real, before.real), (series.imag, before.imag)):
         ratio = np.divide(now, then, out=np.ones_like(then), where=then != 0)
         parts.append(np.where(network.branch_in_service, ratio, 0.0))
     return np.concatenate(parts)
@@ -127,20 +127,20 @@ def start_deepopf_ft(
 ) -> DeepOpfFt:
     """Train the network on the intact grid, or on many topologies, or read a trained one."""
     own = own or DeepOpfFtConfig()
-    root, layout = network.root, Layout.of(network)
-    known = grid_fields(network, layout, config) | {"own": own, "root": root}
+    intact, layout = network.intact, Layout.of(network)
+    known = grid_fields(network, layout, config) | {"own": own, "intact": intact}
 
     def built(arrays: Arrays, record: dict[str, Any]) -> DeepOpfFt:
-        untrained = build(layout.num_inputs + 2 * root.num_branches, layout.num_outputs, own)
+        untrained = build(layout.num_inputs + 2 * intact.num_branches, layout.num_outputs, own)
         backbone = with_weights(untrained, arrays)
         return DeepOpfFt(**known, **without_weights(arrays), record=record, backbone=backbone)
 
     return kept_model(
         "deepopf-ft", network, cache_key(network, config, own, multi=multi), config,
         draw=lambda: _training_rows(network, config, own, multi=multi),
-        train=lambda rows: _train(root, config, own, rows, progress),
+        train=lambda rows: _train(intact, config, own, rows, progress),
         build=built,
-        on_intact=lambda model, _: DeepOpfFtPredictor(base=model, network=root),
+        on_intact=lambda model, _: DeepOpfFtPredictor(base=model, network=intact),
     )  # fmt: skip
 
 
@@ -166,15 +166,15 @@ def embedded_topologies(network: Network, num: int, *, seed: int) -> list[Networ
 
     No element that is out in `network` is touched. Those without a nominal solution are left out.
     """
-    root, held_out = network.root, held_out_elements(network)
-    rng = stream(root.name, "embedded", outage=",".join(sorted(held_out)), seed=seed)
-    candidates = [label for label in candidate_elements(root) if label not in held_out]
+    intact, held_out = network.intact, held_out_elements(network)
+    rng = named_rng(intact.name, "embedded", outage=",".join(sorted(held_out)), seed=seed)
+    candidates = [label for label in candidate_elements(intact) if label not in held_out]
     found = []
     for _ in range(num):
-        branch_y = root.branch_y.copy()
+        branch_y = intact.branch_y.copy()
         for label in rng.choice(candidates, int(rng.integers(1, 3)), replace=False):
-            branch_y[list(root.elements[label])] *= rng.uniform()
-        weakened = replace(root, branch_y=branch_y)
+            branch_y[list(intact.elements[label])] *= rng.uniform()
+        weakened = replace(intact, branch_y=branch_y)
         if assess(weakened, ()).usable:
             found.append(weakened)
     return found
@@ -191,7 +191,7 @@ def _training_rows(
 
 
 def _train(
-    root: Network,
+    intact: Network,
     config: SurrogateConfig,
     own: DeepOpfFtConfig,
     rows: TopologyRows,
@@ -199,11 +199,11 @@ def _train(
 ) -> Arrays:
     from gridshift.learn.training_loop import fit, seeded
 
-    told = np.stack([admittance_ratios(root, network) for network in rows.networks])
+    told = np.stack([admittance_ratios(intact, network) for network in rows.networks])
     inputs = np.hstack([rows.x, told[rows.topology]])
     mean, scale = input_scaling(inputs)
     y_mean, y_scale = input_scaling(rows.y)
-    seed = training_seed(root, config)
+    seed = training_seed(intact, config)
     backbone = fit(
         seeded(lambda: build(inputs.shape[1], rows.y.shape[1], own), seed),
         (inputs - mean) / scale,

@@ -44,7 +44,7 @@ class Egonets:
     def features(self, networks: Sequence[Network], x: Real, topology: Int) -> "LocalFeatures":
         """Features of rows x (R, X), each on the topology whose number is in `topology` (R,)."""
         layout, num_buses = self.layout, self.layout.num_buses
-        loads = layout.unpack_injections(x).load_power - self.network.load_power
+        loads = layout.unpack_loads(x).load_power - self.network.load_power
         at_bus = sp.csr_array(
             (np.ones(len(layout.load_bus)), (np.arange(len(layout.load_bus)), layout.load_bus)),
             shape=(len(layout.load_bus), num_buses),

@@ -15,7 +15,7 @@ from gridshift.adapt.context import Context, Predictor
 from gridshift.adapt.surrogate import Surrogate, random_network
 from gridshift.arrays import Real
 from gridshift.errors import GridshiftError
-from gridshift.grid.scenarios import stream
+from gridshift.grid.scenarios import named_rng
 from gridshift.learn.fitted_network import FittedNetwork, input_scaling
 from gridshift.learn.training import PAPER_TRAINING, TrainingConfig
 from gridshift.learn.whitening import Transform, fit_identity, fit_zscore
@@ -169,5 +169,5 @@ def _transform(base: Transform, y: Real, target: Target) -> Transform:
 def _seed(base: Base, context: Context, role: str) -> int:
     network = context.network
     outage = ",".join(network.outaged)
-    rng = stream(network.name, role, outage=outage, seed=base.config.seed)
+    rng = named_rng(network.name, role, outage=outage, seed=base.config.seed)
     return int(rng.integers(2**31))

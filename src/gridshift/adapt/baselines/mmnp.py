@@ -120,10 +120,10 @@ def start_mmnp(
     from gridshift.adapt.baselines.neural_process import NeuralProcess
 
     own = own or MmnpConfig()
-    root, layout = network.root, Layout.of(network)
+    intact, layout = network.intact, Layout.of(network)
     known = grid_fields(network, layout, config) | {"own": own}
     key = cache_key(network, config, own, multi=multi)
-    checkpoint = cache_path("mmnp", root, key, suffix=".checkpoint")
+    checkpoint = cache_path("mmnp", intact, key, suffix=".checkpoint")
 
     def draw() -> TopologyRows:
         topologies = training_topologies(network, multi=multi)
@@ -131,7 +131,7 @@ def start_mmnp(
         return solved_rows(topologies, config, num_rows=num_rows)
 
     def train(rows: TopologyRows) -> Arrays:
-        base = _untrained(known, rows, root, config)
+        base = _untrained(known, rows, intact, config)
         _train(base, rows, progress, checkpoint)
         stored = ("varied", "x_mean", "x_scale", "y_mean", "y_scale")
         return {name: getattr(base, name) for name in stored} | weights_of(base.model)
@@ -156,7 +156,7 @@ def adapt_mmnp(base: Mmnp, context: Context) -> Predictor:
 
 
 def _untrained(
-    known: dict[str, Any], rows: TopologyRows, root: Network, config: SurrogateConfig
+    known: dict[str, Any], rows: TopologyRows, intact: Network, config: SurrogateConfig
 ) -> Mmnp:
     from gridshift.adapt.baselines.neural_process import NeuralProcess
     from gridshift.learn.training_loop import seeded
@@ -166,7 +166,7 @@ def _untrained(
     y_mean, y_scale = input_scaling(rows.y)
     model = seeded(
         lambda: NeuralProcess(len(varied), rows.y.shape[1], known["own"]),
-        training_seed(root, config),
+        training_seed(intact, config),
     )
     return Mmnp(
         **known, record={}, varied=varied, x_mean=x_mean, x_scale=x_scale, y_mean=y_mean,

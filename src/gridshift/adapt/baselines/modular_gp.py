@@ -20,7 +20,7 @@ from gridshift.adapt.surrogate_config import SurrogateConfig
 from gridshift.arrays import Int, Real
 from gridshift.errors import GridshiftError
 from gridshift.grid.network import Network
-from gridshift.grid.scenarios import stream
+from gridshift.grid.scenarios import named_rng
 from gridshift.learn.fitted_network import input_scaling
 from gridshift.learn.training import Progress
 from gridshift.threads import Threads
@@ -104,7 +104,7 @@ def start_modular_gp(
 ) -> ModularGp:
     """Fit the processes to rows of the intact grid, or of many topologies, or read the fit."""
     own = own or ModularGpConfig()
-    egonets = Egonets.of(network.root)
+    egonets = Egonets.of(network.intact)
     known = grid_fields(network, egonets.layout, config) | {"own": own, "egonets": egonets}
 
     def train(rows: TopologyRows) -> Arrays:
@@ -121,7 +121,7 @@ def start_modular_gp(
         draw=lambda: solved_rows(training_topologies(network, multi=multi), config),
         train=train,
         build=build,
-        on_intact=lambda model, _: ModularGpPredictor(base=model, network=network.root),
+        on_intact=lambda model, _: ModularGpPredictor(base=model, network=network.intact),
     )  # fmt: skip
 
 
@@ -202,7 +202,7 @@ def _random_features(
     network: Network, seed: int, own: ModularGpConfig, num: int
 ) -> tuple[Real, Real]:
     """Frequencies (F, D) of the length of one and phases (D,), the same for all buses."""
-    rng = stream(network.name, "fourier features", seed=seed)
+    rng = named_rng(network.name, "fourier features", seed=seed)
     phase = rng.uniform(0, 2 * np.pi, own.num_fourier)
     return rng.standard_normal((num, own.num_fourier)) / np.sqrt(num), phase
 

@@ -56,7 +56,7 @@ def kept_model(
         began = time.perf_counter()
         arrays = train(rows)
         record = rows.record() | {"train_s": time.perf_counter() - began}
-        fresh = validation_rows(network.root, config)
+        fresh = validation_rows(network.intact, config)
         y = on_intact(build(arrays, record), rows).predict(fresh.x)
         return arrays, record | {"mae": float(np.abs(y - fresh.y).mean())}
 
@@ -81,8 +81,8 @@ def cache_key(
 
 def grid_fields(network: Network, layout: Layout, config: SurrogateConfig) -> dict[str, Any]:
     """The fields by which a `Base` knows its grid."""
-    root = network.root
-    return {"grid": root.name, "grid_digest": root.digest, "layout": layout, "config": config}
+    intact = network.intact
+    return {"grid": intact.name, "grid_digest": intact.digest, "layout": layout, "config": config}
 
 
 def weights_of(module: "nn.Module") -> dict[str, NDArray[Any]]:

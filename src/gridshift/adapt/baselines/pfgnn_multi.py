@@ -62,7 +62,7 @@ def start_pfgnn_multi(
 
     def make(checkpoint: Path | None) -> Surrogate:
         rows = solved_rows(training_topologies(network, multi=True), config)
-        return _train(network.root, config, rows, progress, checkpoint)
+        return _train(network.intact, config, rows, progress, checkpoint)
 
     key = cache_key(network, config, own, multi=True)
     surrogate = kept_surrogate("pfgnn-multi", network, key, make)
@@ -82,7 +82,7 @@ def batches(rows: TopologyRows, x: Real, z: Real, size: int) -> tuple[Real, Real
 
 
 def _train(
-    root: Network,
+    intact: Network,
     config: SurrogateConfig,
     rows: TopologyRows,
     progress: Progress | None,
@@ -93,7 +93,7 @@ def _train(
 
     mean, scale = input_scaling(rows.x)
     transform = fit_output_transform(config.transform, rows.y, config.eps)
-    model = random_network(config, root, rows.layout, (mean, scale), transform)
+    model = random_network(config, intact, rows.layout, (mean, scale), transform)
     assert isinstance(model.backbone, Pfgnn)
     graphs = [graph_of(network, rows.layout, mean, scale) for network in rows.networks]
     x, z = batches(
@@ -105,15 +105,15 @@ def _train(
         x,
         z,
         replace(config.training, batch_size=1),
-        seed=training_seed(root, config),
+        seed=training_seed(intact, config),
         progress=progress,
         checkpoint=checkpoint,
     )
     assert isinstance(trained, PfgnnOnSeveral)
     cost = {"train_s": time.perf_counter() - began, "outaged": []}
     surrogate = Surrogate(
-        **grid_fields(root, rows.layout, config),
+        **grid_fields(intact, rows.layout, config),
         record=rows.record() | cost,
         model=replace(model, backbone=Pfgnn(trained.nodes, graphs[0]).eval()),
     )
-    return validated(surrogate, root)
+    return validated(surrogate, intact)

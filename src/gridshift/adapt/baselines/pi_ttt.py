@@ -25,7 +25,7 @@ from gridshift.errors import GridshiftError
 from gridshift.grid.equations import jacobian
 from gridshift.grid.layout import Layout
 from gridshift.grid.network import Network
-from gridshift.grid.scenarios import sample_loads, stream
+from gridshift.grid.scenarios import named_rng, sample_loads
 from gridshift.learn.whitening import Affine
 
 
@@ -120,6 +120,6 @@ def _mismatch_to_outputs(
 def _unlabelled(surrogate: Surrogate, network: Network, num_rows: int) -> Real:
     """(R, X) inputs of the topology's own stream."""
     config, outage = surrogate.config, ",".join(network.outaged)
-    rng = stream(network.name, "unlabelled", outage=outage, seed=config.seed)
-    injections = sample_loads(network, rng, num_rows, spread=config.spread)
-    return surrogate.layout.pack_inputs(network, injections)
+    rng = named_rng(network.name, "unlabelled", outage=outage, seed=config.seed)
+    loads = sample_loads(network, rng, num_rows, spread=config.spread)
+    return surrogate.layout.pack_inputs(network, loads)

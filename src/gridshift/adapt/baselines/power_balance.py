@@ -19,7 +19,7 @@ class PowerBalance:
 
     def __init__(self, network: Network, layout: Layout, x: Real):
         admittance = network.admittance.toarray()
-        scheduled = network.injected(layout.unpack_injections(x).load_power)
+        scheduled = network.injected(layout.unpack_loads(x).load_power)
         self._conductance, self._susceptance = _tensor(admittance.real), _tensor(admittance.imag)
         self._p, self._q = _tensor(scheduled.real), _tensor(scheduled.imag)
         self._v_set = _tensor(x[:, layout.x_slices["v_set"]])

@@ -48,14 +48,14 @@ def training_topologies(network: Network, *, multi: bool) -> tuple[Network, ...]
     Left out are outages of an element that is out in `network` and of its electrical twins, the
     parallel circuits with the same admittances, and outages without a nominal solution.
     """
-    root = network.root
+    intact = network.intact
     if not multi:
-        return (root,)
+        return (intact,)
     held_out = held_out_elements(network)
-    outages = [o for o in enumerate_outages(root, "lines") if held_out.isdisjoint(o)]
-    cut_off = cut_off_buses(root, outages)
-    found = [assess(root, o, cut_off=cut) for o, cut in zip(outages, cut_off, strict=True)]
-    return root, *(outage.network for outage in found if outage.usable)
+    outages = [o for o in enumerate_outages(intact, "lines") if held_out.isdisjoint(o)]
+    cut_off = cut_off_buses(intact, outages)
+    found = [assess(intact, o, cut_off=cut) for o, cut in zip(outages, cut_off, strict=True)]
+    return intact, *(outage.network for outage in found if outage.usable)
 
 
 def held_out_elements(network: Network) -> set[str]:

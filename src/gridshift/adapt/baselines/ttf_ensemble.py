@@ -22,7 +22,7 @@ from gridshift.adapt.surrogate_config import SurrogateConfig, default_num_rows, 
 from gridshift.adapt.training_rows import draw_rows, validation_rows
 from gridshift.arrays import Real
 from gridshift.grid.network import Network
-from gridshift.grid.scenarios import stream
+from gridshift.grid.scenarios import named_rng
 from gridshift.learn.training import Progress
 
 NUM_MEMBERS = 5
@@ -87,28 +87,28 @@ def start_ttf_ensemble(
         progress: called while training with (step, number of steps, loss).
         num_members: networks, at least two.
     """
-    root, config = network.root, replace(config, transform="zscore")
-    num_rows = default_num_rows(root) if config.num_rows is None else config.num_rows
+    intact, config = network.intact, replace(config, transform="zscore")
+    num_rows = default_num_rows(intact) if config.num_rows is None else config.num_rows
 
     @cache
     def solved() -> tuple[Dataset, float]:
         began = time.perf_counter()
-        rows = draw_rows(root, config, num_rows, role="training")
+        rows = draw_rows(intact, config, num_rows, role="training")
         return rows, time.perf_counter() - began
 
     def member(number: int) -> Surrogate:
         def make(checkpoint: Path | None) -> Surrogate:
-            return _train_member(root, config, number, solved(), progress, checkpoint)
+            return _train_member(intact, config, number, solved(), progress, checkpoint)
 
         key = {"member": number, **describe_config(config)}
-        return kept_surrogate("ttf-ensemble", root, key, make)
+        return kept_surrogate("ttf-ensemble", intact, key, make)
 
     members = tuple(map(member, range(num_members)))
-    fresh = validation_rows(root, config)
+    fresh = validation_rows(intact, config)
     off = EnsemblePredictor(members=members).predict(fresh.x) - fresh.y
     records = [member.record for member in members]
     return Ensemble(
-        **grid_fields(root, fresh.layout, config),
+        **grid_fields(intact, fresh.layout, config),
         members=members,
         record={
             "num_rows": records[0]["num_rows"],
@@ -126,7 +126,7 @@ def member_config(config: SurrogateConfig, number: int) -> SurrogateConfig:
 
 
 def _train_member(
-    root: Network,
+    intact: Network,
     config: SurrogateConfig,
     number: int,
     solved: tuple[Dataset, float],
@@ -134,8 +134,8 @@ def _train_member(
     checkpoint: Path | None,
 ) -> Surrogate:
     rows, data_s = solved
-    rng = stream(root.name, "bootstrap", draw=number, seed=config.seed)
+    rng = named_rng(intact.name, "bootstrap", draw=number, seed=config.seed)
     resampled = rows.rows(rng.integers(len(rows), size=len(rows)))
     own = member_config(config, number)
-    member = train(root, own, data=resampled, progress=progress, checkpoint=checkpoint)
+    member = train(intact, own, data=resampled, progress=progress, checkpoint=checkpoint)
     return replace(member, record=member.record | {"data_s": data_s})
