@@ -55,6 +55,10 @@ class StorageError(GridshiftError):
     """A folder or file that cannot be written or read."""
 
 
+class WorkersLostError(GridshiftError):
+    """Workers of an executor that died or can't be reached; what they finished is kept."""
+
+
 class GridshiftWarning(UserWarning):
     """A setting that was ignored, or a result that needs care."""
 

@@ -137,6 +137,11 @@ target_option = click.option(
     "--target-mae", type=float, metavar="ERROR",
     help="Largest mean error over all outputs, for --method auto.",
 )  # fmt: skip
+top_option = click.option(
+    "--top", type=click.IntRange(min=1), default=15, show_default=True,
+    help="Outages to show; the files have all.",
+)  # fmt: skip
+
 export_option = click.option(
     "--export", "export_to", type=click.Path(path_type=Path), metavar="DIR",
     help="Folder for tables as CSV and parquet and pictures as PNG and SVG.",

@@ -13,7 +13,6 @@ from gridshift.cli.folders import require_writable
 from gridshift.cli.group import command
 from gridshift.cli.options import (
     AUTO,
-    GRID_KEY,
     certify_options,
     context_option,
     drawn_options,
@@ -21,13 +20,18 @@ from gridshift.cli.options import (
     method_option,
     start_options,
     target_option,
+    top_option,
 )
 from gridshift.cli.output import emit, progress
-from gridshift.cli.screening_columns import COLUMNS
+from gridshift.cli.screening_columns import COLUMNS, STUDY_KEYS
+from gridshift.cli.sharing import Started, finish_part, workers
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from gridshift.grid.network import Network
     from gridshift.study.screening import ScreenConfig, Screening
+    from gridshift.study.swept import Shard
 
 
 @command(
@@ -35,37 +39,16 @@ if TYPE_CHECKING:
         "out": ("screening.parquet", "summary.json", "report.html"),
         "export_to": ("outages.csv", "branches.parquet", "map.svg"),
     },
-    keys=GRID_KEY
+    keys=STUDY_KEYS
     | {
-        "num_outages": "outages in the ranking",
-        "method": "`newton`, or how the surrogate was adapted to each",
         "base": "what it is made of; null for methods with a model of their own, or none",
         "surrogate": "where it came from: `trained` now, `reused` from the cache, `given` by "
         "--surrogate; null for methods that start from none",
-        "outages": "list, the worst first, with the keys of the next table up to `cost`",
-        "splitting": "with --refuse-splits: outages that cut demand off, not ranked: `outage`, "
-        "`cut_off`, `mw_cut_off` (demand), `mw_generation_cut_off`",
-        "intact": "of the intact grid, solved exactly in the same scenarios: `severity`, "
-        "`violation_probability` and other columns of an outage",
-        "beside": "of each method of --beside, on outages of branches that leave the grid in one "
-        "piece: `method`, `num_context`, `mae` (as in adapt, mean over outages), "
-        "`rank_correlation` (Spearman, of severities), `missed_violations` (share of the "
-        "scenarios with a violation in which it predicts none), `num_violated`, "
-        "`num_missed`, `num_false`, `num_outages`, `num_failed`, "
-        "`problem` (of the first that failed), `outages`, `cost` (s: `train_s`, `data_s`, "
-        "`fit_s`, `predict_s`, `wall_s`; `num_solves`)",
-        "system": "sums over the outages with failure rates: `failures_per_year`, "
-        "`violations_per_year`, `energy_not_served_mwh`; `num_with_rates`",
-        "notes": "what the study cannot say, and warnings met on the way",
-        "cost": "of the whole study: seconds `train_s` (of the surrogate, be it now or long ago), "
-        "`sweep_s`, `wall_s`, and summed over outages `data_s`, `holdout_s`, `fit_s`, `predict_s`, "
-        "`certify_s`, `risk_s`, `outages_s`; `num_solves`, `num_predicted`; with --certify "
-        "`num_kept_as_predicted`, `num_repaired`, `num_solved`, `num_marked`; "
-        "`predict_us_per_row`, `exact_us_per_row`, `exact_instead_s`, `break_even_rows` (scenarios "
-        "per outage), `resumed` (outages found finished), `workers`",
-        "config": "everything that decides the results, and `workers`, the number used",
-        "about": "versions, machine, threads, digests",
-        "report": "the page written for people",
+        "shard": "with --shard, and then only `num_outages` (of the study), `finished` (in the "
+        "folder), `resumed`, `out` beside it",
+        "finished": "with --shard",
+        "resumed": "with --shard",
+        "out": "with --shard",
         "choice": "with --method auto: `method`, `reason`, and the `ledger` of what was measured",
     },
     columns=COLUMNS,
@@ -86,6 +69,9 @@ if TYPE_CHECKING:
         "gridshift screen case14 --method compensation --base quadratic --context 10 "
         "--scenarios 200 --out compensated14",
         "gridshift screen case14 --scenarios 50 --export files14 --json",
+        "gridshift screen case14 --scenarios 50 --scheduler processes --workers 1 --out sent14",
+        "gridshift screen case14 --scenarios 50 --shard 1/2 --out parts14",
+        "gridshift screen case14 --scenarios 50 --shard 2/2 --out parts14 --json",
         "gridshift screen case14 --method auto --target-mae 1e-3 --certify 1e-6 "
         "--correct-share 0.01 --scenarios 200 --context 50 --surrogate base14 --out certified14",
     ],
@@ -148,9 +134,15 @@ if TYPE_CHECKING:
     "--workers", type=click.IntRange(1, 1024), help="Outages studied at once.  [default: all cores]"
 )
 @click.option(
-    "--top", type=click.IntRange(min=1), default=15, show_default=True,
-    help="Outages to show; the files have all.",
+    "--shard", metavar="I/N",
+    help="Study every N-th outage only, from the I-th; 'gridshift merge' makes one study of all.",
 )  # fmt: skip
+@click.option(
+    "--scheduler", metavar="WHO", default="threads", show_default=True,
+    help="Who studies the outages: threads, processes (of this machine), or the address of a Dask "
+    "scheduler, e.g. tcp://host:8786, whose workers see the output folder.",
+)  # fmt: skip
+@top_option
 @start_options
 @certify_options
 @target_option
@@ -162,7 +154,7 @@ if TYPE_CHECKING:
 def screen(
     grid: str | None, study: Path | None, top: int, base_name: str | None,
     surrogate: Path | None, target_mae: float | None, out: Path | None, export_to: Path | None,
-    as_json: bool, **options: Any,
+    shard: str | None, scheduler: str, as_json: bool, **options: Any,
 ) -> None:  # fmt: skip
     """Rank the outages of a grid by what they do under uncertainty.
 
@@ -176,6 +168,7 @@ def screen(
     from gridshift.study.set_up import require_possible
     from gridshift.trial.exact import EXACT
 
+    part = None if shard is None else _part(shard, options)
     config = _config(grid, study, options)
     check_target(config.method, target_mae, config.certify)
     if config.method == EXACT and not (surrogate is None and base_name is None):
@@ -192,7 +185,13 @@ def screen(
     if config.method == AUTO:
         more["choice"] = _choice(config, network, surrogate, base_name, target_mae)
         config = replace(config, method=more["choice"]["method"])
-    result, came_from, more["base"] = _screened(config, network, surrogate, base_name, folder)
+    started = _started(config, network, surrogate, base_name)
+    if part is not None:
+        finish_part(started, part, folder, as_json=as_json)
+        return
+    with workers(scheduler, config.num_workers) as executor:
+        result = _studied(started, folder, executor)
+    came_from, more["base"] = started.came_from, started.base_name
     more["surrogate"] = came_from
     if export_to is not None:
         result.export(export_to)
@@ -275,18 +274,25 @@ def _choice(
     return choice_json(choice)
 
 
-def _screened(
-    config: "ScreenConfig", network: "Network", surrogate: Path | None, base_name: str | None,
-    folder: Path,
-) -> "tuple[Screening, str | None, str | None]":  # fmt: skip
-    """The finished study, where its surrogate came from, if it has one, and that one's base.
+def _part(shard: str, options: dict[str, Any]) -> "Shard":
+    """The part of a study that is asked for, if it is one that others can continue."""
+    from gridshift.study.swept import Shard
+
+    if options["method"] == AUTO:
+        raise click.UsageError("--method auto may choose another method for each shard; name one")
+    return Shard.parse(shard)
+
+
+def _started(
+    config: "ScreenConfig", network: "Network", surrogate: Path | None, base_name: str | None
+) -> Started:
+    """What the study starts from.
 
     What the user got wrong is told before anything is trained.
     """
     from gridshift.study.beside import besides
     from gridshift.study.chosen_outages import chosen_outages
     from gridshift.study.set_up import set_up
-    from gridshift.study.sweep import study
 
     began = time.perf_counter()
     setting = set_up(config, network)
@@ -304,10 +310,17 @@ def _screened(
             one.method, setting.network, None, num_context=one.num_context, spread=config.spread,
             seed=config.seed,
         )  # fmt: skip
-    with progress("screening", len(chosen.contingencies), unit="outages") as done:
+    return Started(setting, chosen, base, came_from, name, set_up_s)
+
+
+def _studied(started: Started, folder: Path, executor: "Executor | None") -> "Screening":
+    from gridshift.study.store import Store
+    from gridshift.study.sweep import study
+
+    with progress("screening", len(started.chosen.contingencies), unit="outages") as done:
         done(0)
-        result = study(
-            setting, chosen, surrogate=base, folder=folder, set_up_s=set_up_s,
+        return study(
+            started.setting, started.chosen, surrogate=started.base, store=Store(folder),
+            executor=executor, set_up_s=started.set_up_s,
             progress=lambda num, total, _: done(num, total),
         )  # fmt: skip
-    return result, came_from, name

@@ -1,4 +1,35 @@
-"""What the columns of a study's outages mean."""
+"""What the keys of a study and the columns of its outages mean."""
+
+from gridshift.cli.options import GRID_KEY
+
+STUDY_KEYS = GRID_KEY | {
+    "num_outages": "outages in the ranking",
+    "method": "`newton`, or how the surrogate was adapted to each",
+    "outages": "list, the worst first, with the keys of the next table up to `cost`",
+    "splitting": "with --refuse-splits: outages that cut demand off, not ranked: `outage`, "
+    "`cut_off`, `mw_cut_off` (demand), `mw_generation_cut_off`",
+    "intact": "of the intact grid, solved exactly in the same scenarios: `severity`, "
+    "`violation_probability` and other columns of an outage",
+    "beside": "of each method of --beside, on outages of branches that leave the grid in one "
+    "piece: `method`, `num_context`, `mae` (as in adapt, mean over outages), "
+    "`rank_correlation` (Spearman, of severities), `missed_violations` (share of the "
+    "scenarios with a violation in which it predicts none), `num_violated`, "
+    "`num_missed`, `num_false`, `num_outages`, `num_failed`, "
+    "`problem` (of the first that failed), `outages`, `cost` (s: `train_s`, `data_s`, "
+    "`fit_s`, `predict_s`, `wall_s`; `num_solves`)",
+    "system": "sums over the outages with failure rates: `failures_per_year`, "
+    "`violations_per_year`, `energy_not_served_mwh`; `num_with_rates`",
+    "notes": "what the study cannot say, and warnings met on the way",
+    "cost": "of the whole study: seconds `train_s` (of the surrogate, be it now or long ago), "
+    "`sweep_s`, `wall_s`, and summed over outages `data_s`, `holdout_s`, `fit_s`, `predict_s`, "
+    "`certify_s`, `risk_s`, `outages_s`; `num_solves`, `num_predicted`; with --certify "
+    "`num_kept_as_predicted`, `num_repaired`, `num_solved`, `num_marked`; "
+    "`predict_us_per_row`, `exact_us_per_row`, `exact_instead_s`, `break_even_rows` (scenarios "
+    "per outage), `resumed` (outages found finished), `workers`",
+    "config": "everything that decides the results, and `workers`, the number used",
+    "about": "versions, machine, threads, digests",
+    "report": "the page written for people",
+}
 
 COLUMNS = {
     "rank": "1 for the worst",

@@ -5,7 +5,7 @@ whoever counted them and in whatever order they come, give the same bits. Of eac
 numbers are kept, so that its worst voltage and loading have exact quantiles.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -214,6 +214,27 @@ class Statistics:
             self._scenarios += other._scenarios
             self.num_rows += other.num_rows
         return self
+
+    def stored(self) -> dict[str, np.ndarray]:
+        """Everything that was counted, as arrays; `of_stored` makes it again."""
+        return {**self.counts._asdict(), "scenarios": self.scenarios()}
+
+    @classmethod
+    def of_stored(cls, limits: Limits, values: Mapping[str, np.ndarray]) -> "Statistics":
+        """Statistics of arrays that `stored` gave, of scenarios that were held to these limits.
+
+        Raises:
+            KeyError, ValueError: they are of another grid.
+        """
+        statistics = cls(limits)
+        for name, empty in statistics.counts._asdict().items():
+            if values[name].shape != empty.shape or values[name].dtype != empty.dtype:
+                raise ValueError(f"{name} has shape {values[name].shape}, not {empty.shape}")
+            empty[...] = values[name]
+        scenarios = np.asarray(values["scenarios"], float)
+        statistics._scenarios.append(scenarios)
+        statistics.num_rows = scenarios.shape[1]
+        return statistics
 
     def scenarios(self) -> Real:
         """(6, R) the numbers of each scenario, see `kernels.statistics.tally`, in no order."""

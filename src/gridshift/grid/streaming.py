@@ -1,5 +1,6 @@
 """Many scenarios solved for their statistics alone: no more voltages at a time than caches hold."""
 
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -32,6 +33,26 @@ class Streamed(NamedTuple):
     def solved(self) -> Bool:
         """(R,)"""
         return ~np.isnan(self.mismatch)
+
+    def merge(self, others: Iterable["Streamed"]) -> "Streamed":
+        """These scenarios, then those of others."""
+        others = [*others]
+        statistics = self.statistics.merge(one.statistics for one in others)
+        mismatch = np.concatenate([self.mismatch, *(one.mismatch for one in others)])
+        return Streamed(statistics, mismatch)
+
+    def stored(self) -> dict[str, np.ndarray]:
+        """Everything as arrays; `of_stored` makes it again."""
+        return self.statistics.stored() | {"mismatch": self.mismatch}
+
+    @classmethod
+    def of_stored(cls, limits: Limits, values: Mapping[str, np.ndarray]) -> "Streamed":
+        """Of arrays that `stored` gave.
+
+        Raises:
+            KeyError, ValueError: they are of another grid.
+        """
+        return cls(Statistics.of_stored(limits, values), values["mismatch"])
 
 
 def stream_rows(

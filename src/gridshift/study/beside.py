@@ -14,12 +14,12 @@ from gridshift.grid.contingency import Outage, parse_outage
 from gridshift.grid.network import Network
 from gridshift.grid.powerflow import solve
 from gridshift.grid.statistics import Statistics
+from gridshift.study.pieces import tasks
 from gridshift.study.risk import risk_from, severity
 from gridshift.study.row import OutageRow
 from gridshift.study.set_up import base_of, known_method
 from gridshift.study.setting import Setting
 from gridshift.study.store import Store, task_key
-from gridshift.study.swept import tasks
 from gridshift.trial.cost import training_seconds
 from gridshift.trial.metrics import QUANTITIES, mean_absolute_errors
 

@@ -1,6 +1,7 @@
 """The intact grid under the scenarios of a study, which every outage is compared with."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import Any
 
 from gridshift.study.outage import screen_outages
 from gridshift.study.row import OutageRow
@@ -15,21 +16,15 @@ TOLD = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Intact:
-    """The intact grid, solved exactly."""
-
-    row: OutageRow
-    """As that of an outage of nothing."""
-    told: dict
-    """What a summary tells of it."""
-
-
-def intact_grid(setting: Setting) -> Intact:
-    """The intact grid under all scenarios of the study."""
+def intact_row(setting: Setting) -> OutageRow:
+    """The intact grid under all scenarios of the study, solved exactly: as an outage of nothing."""
     config = replace(
         setting.config, method=EXACT, precision=None, ignore_below=None, certify=None
     )  # fmt: skip
     exact = replace(setting, method=None, surrogate=None, config=config, threads=config.num_workers)
-    (row,) = screen_outages(exact, [()])
-    return Intact(row=row, told={name: getattr(row, name) for name in TOLD})
+    return screen_outages(exact, [()])[0]
+
+
+def told_of_intact(row: OutageRow) -> dict[str, Any]:
+    """What a summary tells of the intact grid."""
+    return {name: getattr(row, name) for name in TOLD}

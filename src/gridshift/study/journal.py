@@ -14,9 +14,10 @@ import secrets
 import struct
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,19 +28,38 @@ HEAD = struct.Struct(f"<{len(BEGIN)}sQ32s16s")
 SUFFIX = ".rows"
 
 
-class Journal:
-    """Rows of a folder by key; may be used by several threads at once."""
+class Place(NamedTuple):
+    """Where a record lies."""
 
-    def __init__(self, folder: Path):
-        self._folder = folder
+    file: str
+    start: int
+    length: int
+    """Bytes of its content."""
+
+
+class Journal:
+    """Rows of a folder by key; may be used by several threads at once.
+
+    Other processes append to files of their own meanwhile; theirs are found by those who open the
+    folder later, or who are told the place.
+    """
+
+    def __init__(self, folder: Path, *, others: Iterable[Path] = ()):
+        self._folder, self._others = folder, tuple(others)
         self._lock = threading.Lock()
         self._file = -1
         # names in the order of time, so that the newest row of a key is found
         self._path = folder / f"{time.time_ns():020}-{secrets.token_hex(4)}{SUFFIX}"
-        self._places: dict[str, list[tuple[Path, int, int]]] = {}
-        for path in sorted(folder.glob(f"*{SUFFIX}")):
+
+    @cached_property
+    def _places(self) -> dict[str, list[Place]]:
+        """Read when it is first asked for: who only writes does not look at what others wrote."""
+        places: dict[str, list[Place]] = {}
+        files = [p for one in (self._folder, *self._others) for p in one.glob(f"*{SUFFIX}")]
+        for path in sorted(files, key=lambda path: path.name):
             for key, start, length in _records(path):
-                self._places.setdefault(key, []).append((path, start, length))
+                places.setdefault(key, []).append(Place(str(path), start, length))
+        return places
 
     def __del__(self) -> None:
         if self._file >= 0:
@@ -51,20 +71,19 @@ class Journal:
 
     def load(self, key: str) -> dict[str, Any] | None:
         """The newest undamaged row of a key; None if there is none."""
-        for path, start, length in reversed(self._places.get(key, [])):
-            try:
-                with path.open("rb") as file:
-                    file.seek(start)
-                    record = file.read(HEAD.size + length)
-            except OSError:
-                continue
-            row = _row(record, key)
+        for place in reversed(self._places.get(key, [])):
+            row = read_at(key, place)
             if row is not None:
                 return row
         return None
 
-    def save(self, key: str, row: Mapping[str, Any]) -> None:
-        """Append a row.
+    def save(self, key: str, row: Mapping[str, Any], *, sync: bool = False) -> Place:
+        """Append a row and return where it is.
+
+        Args:
+            key: of its task.
+            row: plain values and arrays.
+            sync: whether other machines must find it at once.
 
         Raises:
             StorageError: it cannot be written; the file is as it was.
@@ -79,6 +98,8 @@ class Journal:
                     written = 0
                     while written < len(record):
                         written += os.write(self._file, record[written:])
+                    if sync:
+                        os.fsync(self._file)
                 except OSError:
                     os.ftruncate(self._file, start)
                     if start == 0:
@@ -90,8 +111,21 @@ class Journal:
                 raise StorageError(
                     f"cannot write {self._path}: {error.strerror or error}"
                 ) from error
-            place = (self._path, start, len(record) - HEAD.size)
-            self._places.setdefault(key, []).append(place)
+            place = Place(str(self._path), start, len(record) - HEAD.size)
+            if "_places" in self.__dict__:
+                self._places.setdefault(key, []).append(place)
+            return place
+
+
+def read_at(key: str, place: Place) -> dict[str, Any] | None:
+    """The row at a place; None if it is not there, damaged or another's."""
+    try:
+        with open(place.file, "rb") as file:
+            file.seek(place.start)
+            record = file.read(HEAD.size + place.length)
+    except OSError:
+        return None
+    return _row(record, key) if len(record) >= HEAD.size else None
 
 
 def _record(key: str, row: Mapping[str, Any]) -> bytes:

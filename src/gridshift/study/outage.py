@@ -37,7 +37,7 @@ def screen_outages(setting: Setting, outages: Sequence[Outage]) -> list[OutageRo
     clocks = [Clock() for _ in outages]
     after = [_after(setting, outage) for outage in outages]
     found: dict[int, dict[str, Any] | Solving] = {}
-    if setting.method is None:
+    if setting.method is None and setting.counted is None:
         found = _prepared(setting, {i: one for i, one in enumerate(after) if one}, clocks)
     open_ = {i: one for i, one in found.items() if isinstance(one, Solving)}
     for rows in setting.blocks() if open_ else ():
@@ -55,6 +55,26 @@ def screen_outages(setting: Setting, outages: Sequence[Outage]) -> list[OutageRo
         _row(setting, outage, clock, one, found.get(i))
         for i, (outage, clock, one) in enumerate(zip(outages, clocks, after, strict=True))
     ]
+
+
+def count_scenarios(setting: Setting, outage: Outage, rows: slice) -> dict[str, Any]:
+    """What is counted of some scenarios of one outage, for `Setting.counted`.
+
+    Empty where it has no nominal solution, or nothing is left to solve: then no scenario counts.
+    """
+    after = _after(setting, outage)
+    if isinstance(after, dict):
+        return {}
+    network = after.network
+    if not after.whole:
+        part = supplied_part(after.network, lost_loads=after.lost_loads)
+        setting, network = _on_part(setting, part), part.network
+    if network.num_buses == len(network.slack) or not prepare(network).solved:
+        return {}
+    solving = Solving(setting, network, Clock())
+    for block in setting.blocks(rows):
+        solving.add(setting.loads.rows(block))
+    return solving.stored()
 
 
 def _after(setting: Setting, outage: Outage) -> "AfterOutage | dict[str, Any]":
@@ -147,9 +167,7 @@ def _rest(setting: Setting, outage: Outage, after: AfterOutage, clock: Clock) ->
     if part.network.num_buses == len(part.network.slack):
         row["reason"] += "; nothing is left to solve"
         return row | {"unsolved": 0.0, "severity": lost_supply_severity(row["mw_cut_off"])}
-    rest = replace(
-        setting, voltage=setting.voltage[part.buses], loads=setting.loads.of_loads(part.loads)
-    )
+    rest = _on_part(setting, part)
     status = nominal(part.network).status[0]
     if status != RowStatus.SOLVED:
         row["reason"] += f", and the rest has no nominal solution ({_words(status)})"
@@ -166,6 +184,13 @@ def _rest(setting: Setting, outage: Outage, after: AfterOutage, clock: Clock) ->
     if row["mw_cut_off"] > 0:
         row["severity"] = lost_supply_severity(row["mw_cut_off"])
     return studied | row
+
+
+def _on_part(setting: Setting, part: SuppliedPart) -> Setting:
+    """The setting for the part of a grid that keeps its supply."""
+    return replace(
+        setting, voltage=setting.voltage[part.buses], loads=setting.loads.of_loads(part.loads)
+    )
 
 
 def _lost(intact: Network, outage: Outage, after: AfterOutage) -> dict[str, Any]:

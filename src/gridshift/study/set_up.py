@@ -7,12 +7,12 @@ from gridshift.errors import GridshiftError, NotConvergedError, ScenarioError
 from gridshift.grid.contingency import assess
 from gridshift.grid.equations import require_reachable
 from gridshift.grid.network import Network
-from gridshift.grid.scenarios import LoadScenarios, named_rng, scenarios
+from gridshift.grid.scenarios import LoadScenarios, Scenarios, named_rng, scenarios
 from gridshift.grid.statistics import SCENARIO_BYTES, statistics_bytes
 from gridshift.memory import require_memory
+from gridshift.study.pieces import num_together
 from gridshift.study.screening import ScreenConfig
 from gridshift.study.setting import Setting
-from gridshift.study.swept import num_together
 from gridshift.study.uncertainty import SpreadOfLoads
 from gridshift.trial.exact import EXACT
 
@@ -31,10 +31,7 @@ def set_up(config: ScreenConfig, network: Network) -> Setting:
     require_possible(network, config)
     if config.study is None:
         spread = SpreadOfLoads(spread=config.spread, regime=config.regime)
-        rng = named_rng(network.name, "scenarios", seed=config.seed)
-        loads = scenarios(
-            network, rng, config.num_scenarios, spread=config.spread, regime=config.regime
-        )
+        loads = spread_loads(network, spread, config)
     else:
         from gridshift.study.study_file import read_study_file
 
@@ -46,13 +43,21 @@ def set_up(config: ScreenConfig, network: Network) -> Setting:
             if name != EXACT:
                 drawn.require_exact(name)
     setting = Setting(
-        config=config, network=network, voltage=_intact_voltage(network), loads=loads,
+        config=config, network=network, voltage=intact_voltage(network), loads=loads,
         spread=spread, method=method,
     )  # fmt: skip
     setting.limited(network)
     if spread is None and (method is not None or config.beside):
         _require_rows(loads, config)
     return setting
+
+
+def spread_loads(
+    network: Network, spread: SpreadOfLoads, config: ScreenConfig
+) -> LoadScenarios | Scenarios:
+    """The scenarios of a study whose loads have a spread: drawn when they are asked for."""
+    rng = named_rng(network.name, "scenarios", seed=config.seed)
+    return scenarios(network, rng, config.num_scenarios, spread=spread.spread, regime=spread.regime)
 
 
 def _require_rows(loads: object, config: ScreenConfig) -> None:
@@ -130,7 +135,12 @@ def base_of(setting: Setting, method: "Method", given: "Base | None" = None) -> 
     return given
 
 
-def _intact_voltage(network: Network) -> Complex:
+def intact_voltage(network: Network) -> Complex:
+    """(B,) nominal solution of the intact grid.
+
+    Raises:
+        NotConvergedError: it has none.
+    """
     found = assess(network, ())
     if not found.usable:
         raise NotConvergedError(

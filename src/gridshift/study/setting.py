@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,7 @@ BLOCK = 4096
 """Scenarios that are drawn, or predicted and counted, at a time."""
 FIRST_BLOCK = 256
 """Scenarios before it is first asked whether they are enough."""
+ALL = slice(None)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -44,6 +45,8 @@ class Setting:
     surrogate: "Base | None" = None
     reference: OutageRow | None = None
     """The intact grid's row, that what an outage adds is told against."""
+    counted: tuple[dict[str, Any], ...] | None = None
+    """What was counted of an outage's scenarios elsewhere, in their order; None: nothing."""
     threads: int = 1
     """That share the scenarios of one outage."""
 
@@ -101,10 +104,10 @@ class Setting:
             state.update(repr((self.loads.num_rows, self.loads.state)).encode())
         return state.hexdigest()
 
-    def blocks(self) -> Iterator[slice]:
+    def blocks(self, rows: slice = ALL) -> Iterator[slice]:
         """Runs of scenarios; short ones first if an outage may have enough of them early."""
-        first, num_rows = 0, self.loads.num_rows
-        while first < num_rows:
+        first, last, _ = rows.indices(self.loads.num_rows)
+        while first < last:
             size = BLOCK if self.config.precision is None else min(BLOCK, max(FIRST_BLOCK, first))
-            yield slice(first, first + size)
+            yield slice(first, min(first + size, last))
             first += size

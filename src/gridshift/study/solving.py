@@ -1,5 +1,6 @@
 """Exact rows of one outage, counted block by block, and when they are enough."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,15 @@ class Solving:
             with self._clock("risk"):
                 self.stopped = self._enough(self._setting.config.precision)
 
+    def take(self, counted: Sequence[dict[str, Any]]) -> None:
+        """Take what was counted elsewhere, in the order of the scenarios."""
+        self._found += [Streamed.of_stored(self._limits, one) for one in counted]
+
+    def stored(self) -> dict[str, Any]:
+        """What was counted, as arrays, for `take`."""
+        first, *more = self._found
+        return first.merge(more).stored()
+
     def _enough(self, precision: float) -> str:
         """Whether the scenarios so far tell what was asked, and which part of it."""
         num_rows = sum(len(one.mismatch) for one in self._found)
@@ -53,11 +63,11 @@ class Solving:
     def row(self) -> dict[str, Any]:
         """What all scenarios together say."""
         with self._clock("risk"):
-            first, *more = (one.statistics for one in self._found)
-            mismatch = np.concatenate([one.mismatch[one.solved] for one in self._found])
-            num_rows = sum(len(one.mismatch) for one in self._found)
+            first, *more = self._found
+            found = first.merge(more)
+            mismatch, num_rows = found.mismatch[found.solved], len(found.mismatch)
             row = counted(
-                self._setting, self._limited, first.merge(more), 1 - len(mismatch) / num_rows
+                self._setting, self._limited, found.statistics, 1 - len(mismatch) / num_rows
             )
             if self._setting.config.precision is not None:
                 row["stopped"] = self.stopped or "all"
@@ -69,6 +79,9 @@ class Solving:
 def solved(setting: Setting, network: Network, clock: Clock) -> dict[str, Any]:
     """Columns of an outage whose scenarios are solved exactly, as many as are needed."""
     solving = Solving(setting, network, clock)
+    if setting.counted is not None:
+        solving.take(setting.counted)
+        return solving.row()
     for rows in setting.blocks():
         solving.add(setting.loads.rows(rows))
         if solving.stopped:

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from gridshift.errors import StorageError
 from gridshift.storage import clear_left_over, replacing, write_text
-from gridshift.study.journal import Journal
+from gridshift.study.journal import Journal, Place
 from gridshift.study.text import json_value
 
 
@@ -31,10 +31,11 @@ def task_key(task: Mapping[str, Any]) -> str:
 class Store:
     """A folder of finished rows. Made on first use; every problem with it is a `StorageError`.
 
-    What an earlier run that was killed left half-written in it is removed.
+    What an earlier run that was killed left half-written in it is removed. Rows are read from the
+    folders of `others` as well.
     """
 
-    def __init__(self, folder: str | Path):
+    def __init__(self, folder: str | Path, *, others: Iterable[str | Path] = ()):
         self.folder = Path(folder)
         rows = self.folder / "rows"
         try:
@@ -46,19 +47,19 @@ class Store:
                 f"cannot write to {self.folder}: {error.strerror}; choose another folder"
             ) from error
         clear_left_over(self.folder)
-        self._journal = Journal(rows)
+        self._journal = Journal(rows, others=[Path(other) / "rows" for other in others])
 
     def load(self, key: str) -> dict[str, Any] | None:
         """The finished row of a task; None if there is none, or one that is damaged."""
         return self._journal.load(key)
 
-    def save(self, key: str, row: Mapping[str, Any]) -> None:
-        """Keep the finished row of a task.
+    def save(self, key: str, row: Mapping[str, Any], *, sync: bool = False) -> Place:
+        """Keep the finished row of a task, and return where it is.
 
         Raises:
             StorageError: it cannot be written; nothing half-written is left.
         """
-        self._journal.save(key, row)
+        return self._journal.save(key, row, sync=sync)
 
     def keys(self) -> list[str]:
         """Tasks of which there is a row, damaged or not."""

@@ -4,6 +4,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import Executor
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from gridshift.grid.readers import read_grid
 from gridshift.memory import require_memory
 from gridshift.study.beside import besides, measured_beside
 from gridshift.study.chosen_outages import Chosen, chosen_outages
-from gridshift.study.intact import intact_grid
+from gridshift.study.intact import intact_row, told_of_intact
 from gridshift.study.ledger import ledger
 from gridshift.study.per_year import system_per_year, with_failure_rates
 from gridshift.study.provenance import about_this_run
@@ -27,7 +28,7 @@ from gridshift.study.screening import ScreenConfig, Screening
 from gridshift.study.set_up import base_of, set_up
 from gridshift.study.setting import Setting
 from gridshift.study.store import Store
-from gridshift.study.swept import Progress, swept
+from gridshift.study.swept import Progress, Swept, swept
 from gridshift.threads import Threads
 from gridshift.trial.cost import training_seconds
 
@@ -46,6 +47,7 @@ def screen(
     surrogate: "Base | None" = None,
     folder: str | Path | None = None,
     progress: Progress | None = None,
+    executor: Executor | None = None,
 ) -> Screening:
     """Study every outage that the configuration asks for and rank them, worst first.
 
@@ -60,6 +62,9 @@ def screen(
         folder: where finished rows, table, summary and report go; a second call resumes there.
             None keeps everything in memory.
         progress: called in this thread whenever an outage is finished.
+        executor: of `concurrent.futures`, whose workers study the outages and see the folder: a
+            pool of processes, `dask.distributed.Client.get_executor()`, `mpi4py.futures`. By
+            default threads of this process do.
 
     Raises:
         OutageError: contingencies that are neither a known kind nor a readable file.
@@ -70,14 +75,15 @@ def screen(
         StorageError: the folder cannot be written.
         MemoryNeededError: more scenarios than fit into memory; they are taken in blocks, and only
             a few numbers of each are kept.
+        WorkersLostError: workers of the executor died; what they finished is in the folder.
     """
     began = time.perf_counter()
     setting = set_up(config, read_grid(config.grid if network is None else network))
     besides(setting)  # names that mean nothing are told now
     chosen = chosen_outages(setting)
     return study(
-        setting, chosen, surrogate=surrogate, folder=folder, progress=progress,
-        set_up_s=time.perf_counter() - began,
+        setting, chosen, surrogate=surrogate, store=None if folder is None else Store(folder),
+        progress=progress, executor=executor, set_up_s=time.perf_counter() - began,
     )  # fmt: skip
 
 
@@ -86,8 +92,10 @@ def study(
     chosen: Chosen,
     *,
     surrogate: "Base | None" = None,
-    folder: str | Path | None = None,
+    store: Store | None = None,
     progress: Progress | None = None,
+    executor: Executor | None = None,
+    found: Swept | None = None,
     set_up_s: float = 0.0,
 ) -> Screening:
     """The study of outages that were chosen, in a setting that is set up; the rest as `screen`.
@@ -96,37 +104,35 @@ def study(
         setting: of `set_up`.
         chosen: of `chosen_outages`.
         surrogate: as in `screen`.
-        folder: as in `screen`.
+        store: where rows are, and go.
         progress: as in `screen`.
+        executor: as in `screen`.
+        found: the rows, if they are known.
         set_up_s: what setting up and choosing took, which the study's wall time includes.
     """
     began = time.perf_counter() - set_up_s
     config, network = setting.config, setting.network
     limited = setting.limited(network)
-    store = None if folder is None else Store(folder)
     num = len(chosen.contingencies)
     require_memory(num * row_bytes(network), f"rows of {num:,} outages")
-    if setting.method is not None:
-        setting = replace(setting, surrogate=base_of(setting, setting.method, surrogate))
-
     with warnings.catch_warnings(record=True) as met, Threads(1) as threads:
         warnings.simplefilter("always", GridshiftWarning)
-        intact = intact_grid(setting)
-        setting = replace(setting, reference=intact.row)
+        setting, intact = ready(setting, surrogate)
         exact_us = _exact_us(setting)
         sweep_began = time.perf_counter()
-        outages = [one.outage for one in chosen.contingencies]
-        rows, resumed = swept(setting, outages, store, progress)
+        if found is None:
+            outages = [one.outage for one in chosen.contingencies]
+            found = swept(setting, outages, store, progress, executor=executor)
         sweep_s = time.perf_counter() - sweep_began
-        beside = measured_beside(setting, rows, store)
-    rows = rank(with_failure_rates(rows, chosen.contingencies, network))
+        beside = measured_beside(setting, found.rows, store)
+    rows = rank(with_failure_rates(found.rows, chosen.contingencies, network))
     result = Screening(
         config=config,
         network=network,
         rows=tuple(rows),
         splitting=chosen.splitting,
-        intact=intact.told,
-        intact_row=intact.row,
+        intact=told_of_intact(intact),
+        intact_row=intact,
         beside=tuple(beside),
         system=system_per_year(rows),
         notes=(*limit_notes(limited), *chosen.notes, *_stopped(rows, config), *_met(met)),
@@ -135,7 +141,7 @@ def study(
             "sweep_s": sweep_s,
             "wall_s": time.perf_counter() - began,
             **ledger(rows, config, exact_us),
-            "resumed": resumed,
+            "resumed": found.resumed,
             "workers": config.num_workers,
         },
         about=about_this_run(network, setting.surrogate, threads=threads.limits),
@@ -149,6 +155,19 @@ def study(
         labels = {"bus_labels": network.bus_labels, "branch_labels": network.branch_labels}
         store.finish(table, result.to_json(), labels=labels)
     return result
+
+
+def ready(setting: Setting, surrogate: "Base | None" = None) -> tuple[Setting, OutageRow]:
+    """The setting with what the method starts from and the row of the intact grid, and that row.
+
+    Args:
+        setting: of `set_up`.
+        surrogate: as in `screen`.
+    """
+    if setting.method is not None:
+        setting = replace(setting, surrogate=base_of(setting, setting.method, surrogate))
+    intact = setting.reference or intact_row(setting)
+    return replace(setting, reference=intact), intact
 
 
 def rank(rows: Sequence[OutageRow]) -> list[OutageRow]:

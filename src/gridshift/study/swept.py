@@ -2,40 +2,66 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import (
+    BrokenExecutor,
+    CancelledError,
+    Executor,
+    Future,
+    ThreadPoolExecutor,
+    as_completed,
+)
 from contextlib import contextmanager
-from dataclasses import asdict, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from gridshift.errors import GridshiftError, StorageError, WorkersLostError
 from gridshift.grid.contingency import Outage, outage_text
 from gridshift.grid.equal_outages import EqualOutages
-from gridshift.grid.network import Network
-from gridshift.grid.statistics import SCENARIO_BYTES
 from gridshift.study.outage import screen_outages
+from gridshift.study.pieces import Piece, grouped, keys, runs, work
 from gridshift.study.row import BY_BRANCH, OutageRow
-from gridshift.study.screening import ScreenConfig
 from gridshift.study.setting import Setting
-from gridshift.study.store import Store, task_key
-from gridshift.trial.exact import EXACT
-from gridshift.version import VERSION
-
-FORMAT = 5
-"""Raised whenever stored rows change their meaning; older ones are then recomputed."""
-TOGETHER = 16
-"""Outages at most whose topologies are prepared together: a multiple of Newton's lanes."""
-GROUPS = 4
-"""Groups at least for each worker, so that none waits long for the others at the end."""
-GROUP_BYTES = 1 << 26
-"""What is kept of the scenarios of a group."""
-NOT_OF_A_ROW = (
-    "grid", "study", "contingencies", "beside", "refuse_splits", "most_pairs", "workers",
-)  # fmt: skip
-"""What no row depends on, or that is known from elsewhere: the grid and its scenarios."""
+from gridshift.study.shared import read_written, run_piece, share
+from gridshift.study.store import Store
 
 Progress = Callable[[int, int, OutageRow], None]
 """Called with the number of finished outages, of all outages, and the latest row."""
+
+
+class Shard(NamedTuple):
+    """One of n parts of a study: every n-th piece."""
+
+    number: int
+    """From 1."""
+    of: int
+
+    @classmethod
+    def parse(cls, text: str) -> "Shard":
+        """Of a text like `3/8`.
+
+        Raises:
+            GridshiftError: it is none.
+        """
+        number, slash, of = text.partition("/")
+        if not (slash and number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of)):
+            raise GridshiftError(f"'{text}' is no part of a study; give for instance 3/8")
+        return cls(int(number), int(of))
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.of}"
+
+
+@dataclass(kw_only=True)
+class Swept:
+    """What came of a sweep."""
+
+    rows: list[OutageRow] = field(default_factory=list)
+    resumed: int = 0
+    """Outages whose rows were found."""
+    missing: dict[Outage, list[int]] = field(default_factory=dict)
+    """Outages that were not worked on, and the numbers of their pieces among all."""
 
 
 def swept(
@@ -43,7 +69,11 @@ def swept(
     outages: Sequence[Outage],
     store: Store | None = None,
     progress: Progress | None = None,
-) -> tuple[list[OutageRow], int]:
+    *,
+    executor: Executor | None = None,
+    shard: Shard | None = None,
+    only_found: bool = False,
+) -> Swept:
     """Rows of all outages, and how many of them were found in the store.
 
     Args:
@@ -51,44 +81,171 @@ def swept(
         outages: which.
         store: where finished rows are, and go.
         progress: called whenever an outage is finished.
+        executor: that runs the pieces, with workers that see the store's folder; by default
+            threads of this process.
+        shard: the part of the study to work on; by default all of it.
+        only_found: work on nothing.
+
+    Raises:
+        StorageError: a worker cannot write to the folder.
+        WorkersLostError: workers of the executor died.
     """
-    equal = EqualOutages(setting.network)
-    asked: dict[Outage, list[Outage]] = defaultdict(list)
-    for outage in outages:
-        asked[equal.representative(outage)].append(outage)
-    solving = [*asked]
-    keys = [task_key(task) for task in tasks(setting, solving)]
-    rows: list[OutageRow] = []
+    sweep = _Sweep(setting, outages, store, progress)
+    sweep.look_up()
+    resumed = len(sweep.rows)
+    pieces = [] if only_found else sweep.pieces(shard)
+    if executor is not None and pieces:
+        sweep.send(pieces, executor)
+    elif pieces:
+        sweep.work(pieces)
+    missing = {sweep.solving[i]: numbers for i, numbers in sweep.missing().items()}
+    return Swept(rows=sweep.rows, resumed=resumed, missing=missing)
 
-    def note(index: int, row: OutageRow) -> None:
-        for outage in asked[solving[index]]:
-            rows.append(_renamed(row, solving[index], outage, equal))
-            if progress is not None:
-                progress(len(rows), len(outages), rows[-1])
 
-    def work(group: Sequence[int]) -> list[OutageRow]:
-        found = screen_outages(within, [solving[i] for i in group])
-        if store is not None:
-            for index, row in zip(group, found, strict=True):
-                store.save(keys[index], row.stored())
-        return found
+class _Sweep:
+    def __init__(
+        self, setting: Setting, outages: Sequence[Outage], store: Store | None,
+        progress: Progress | None,
+    ):  # fmt: skip
+        self._setting, self._store, self._progress = setting, store, progress
+        self._equal = EqualOutages(setting.network)
+        self._num, self._runs = len(outages), runs(setting)
+        self._asked: dict[Outage, list[Outage]] = defaultdict(list)
+        for outage in outages:
+            self._asked[self._equal.representative(outage)].append(outage)
+        self.solving = [*self._asked]
+        self._keys = keys(setting, Piece(tuple(self.solving)))
+        self._index = {outage: i for i, outage in enumerate(self.solving)}
+        self._counted: dict[Outage, dict[tuple[int, int], dict[str, Any]]] = defaultdict(dict)
+        self._done: set[int] = set()
+        self.rows: list[OutageRow] = []
 
-    missing = []
-    for index, key in enumerate(keys):
-        found = _found(setting.network, solving[index], store, key)
-        if found is None:
-            missing.append(index)
-        else:
-            note(index, found)
-    resumed = len(rows)
-    groups, workers, threads = _shared(setting.config, missing)
-    within = replace(setting, threads=threads)
-    with _pool(workers) as pool:
-        group_of = {pool.submit(work, group): group for group in groups}
-        for future in as_completed(group_of):
-            for index, row in zip(group_of[future], future.result(), strict=True):
-                note(index, row)
-    return rows, resumed
+    def look_up(self) -> None:
+        """Take what the store has; what is damaged is computed anew."""
+        for outage, key in zip(self.solving, self._keys, strict=True):
+            row = self._row(outage, None if self._store is None else self._store.load(key))
+            if row is not None:
+                self._note(outage, row)
+            elif self._store is not None:
+                for run in self._runs:
+                    self._take(Piece((outage,), run), [self._store.load(self._key(outage, run))])
+
+    def pieces(self, shard: Shard | None) -> list[Piece]:
+        """What is to be worked on."""
+        left = [
+            (i, run)
+            for number, (i, run) in enumerate(self._numbered())
+            if (shard is None or number % shard.of == shard.number - 1) and self._lacks(i, run)
+        ]
+        if self._runs:
+            return [Piece((self.solving[i],), run) for i, run in left]
+        workers = max(1, min(self._setting.config.num_workers, len(left)))
+        return grouped(self._setting.config, [self.solving[i] for i, _ in left], workers)
+
+    def missing(self) -> dict[int, list[int]]:
+        """Outages without a row, and the numbers of the pieces that they lack."""
+        lacking: dict[int, list[int]] = defaultdict(list)
+        for number, (i, run) in enumerate(self._numbered()):
+            if self._lacks(i, run):
+                lacking[i].append(number)
+        return lacking
+
+    def _numbered(self) -> Iterator[tuple[int, tuple[int, int] | None]]:
+        return ((i, run) for i in range(len(self.solving)) for run in self._runs or [None])
+
+    def _lacks(self, index: int, run: tuple[int, int] | None) -> bool:
+        return index not in self._done and run not in self._counted[self.solving[index]]
+
+    def _key(self, outage: Outage, run: tuple[int, int]) -> str:
+        return keys(self._setting, Piece((outage,), run))[0]
+
+    def work(self, pieces: Sequence[Piece]) -> None:
+        """In threads of this process."""
+        num_workers = self._setting.config.num_workers
+        workers = max(1, min(num_workers, len(pieces)))
+        within = replace(self._setting, threads=num_workers // workers)
+
+        def work_and_keep(piece: Piece) -> list[Any]:
+            found = work(within, piece)
+            if self._store is not None:
+                for key, one in zip(keys(within, piece), found, strict=True):
+                    self._store.save(key, one.stored() if isinstance(one, OutageRow) else one)
+            return found
+
+        with _pool(workers) as pool:
+            self._collect({pool.submit(work_and_keep, piece): piece for piece in pieces}, list)
+
+    def send(self, pieces: Sequence[Piece], executor: Executor) -> None:
+        """To the workers of an executor, which write to the folder themselves."""
+        if self._store is None:
+            raise GridshiftError(
+                "workers of an executor write to the study's folder: give one that they all see"
+            )
+        study = share(self._setting, self._store.folder)
+        folder = str(self._store.folder.resolve())
+        self._collect(
+            {executor.submit(run_piece, folder, study, piece): piece for piece in pieces},
+            read_written,
+        )
+
+    def _collect(self, piece_of: dict[Future, Piece], read: Callable[[Any], list[Any]]) -> None:
+        try:
+            for future in as_completed(piece_of):
+                self._take(piece_of[future], read(future.result()))
+        except BaseException as error:
+            for future in piece_of:
+                future.cancel()
+            if isinstance(error, Exception) and not isinstance(error, GridshiftError):
+                self._lost(error)
+            raise
+
+    def _lost(self, error: Exception) -> None:
+        """Tell an error of the workers' own from one of ours."""
+        theirs = type(error).__module__.partition(".")[0] in ("distributed", "loky", "mpi4py")
+        if theirs or isinstance(error, BrokenExecutor | CancelledError | OSError):
+            raise WorkersLostError(
+                f"the workers are gone ({type(error).__name__}: {error}); {len(self.rows):,} of "
+                f"{self._num:,} outages are in {self._store.folder if self._store else 'memory'}, "
+                "the same command goes on from there"
+            ) from error
+
+    def _take(self, piece: Piece, found: Sequence[Any]) -> None:
+        for outage, one in zip(piece.outages, found, strict=True):
+            if piece.rows is None:
+                row = one if isinstance(one, OutageRow) else self._row(outage, one)
+                if row is None:
+                    told = f"what a worker wrote of {outage_text(outage)} can't be read"
+                    raise StorageError(f"{told}; the same command computes it again")
+                self._note(outage, row)
+            elif one is not None:
+                counted = self._counted[outage]
+                counted[piece.rows] = one
+                if len(counted) == len(self._runs):
+                    self._note(outage, self._together(outage))
+
+    def _together(self, outage: Outage) -> OutageRow:
+        """The row of an outage whose scenarios were counted in runs."""
+        found = self._counted.pop(outage)
+        counted = tuple(found[run] for run in self._runs)
+        (row,) = screen_outages(replace(self._setting, counted=counted), [outage])
+        if self._store is not None:
+            self._store.save(self._keys[self._index[outage]], row.stored())
+        return row
+
+    def _note(self, solved: Outage, row: OutageRow) -> None:
+        self._done.add(self._index[solved])
+        for outage in self._asked[solved]:
+            self.rows.append(_renamed(row, solved, outage, self._equal))
+            if self._progress is not None:
+                self._progress(len(self.rows), self._num, self.rows[-1])
+
+    def _row(self, outage: Outage, values: dict[str, Any] | None) -> OutageRow | None:
+        """A row of values that were stored, if they are whole."""
+        network = self._setting.network
+        return None if values is None else OutageRow.of_stored(
+            values, outage=outage_text(outage), num_buses=network.num_buses,
+            num_branches=network.num_branches,
+        )  # fmt: skip
 
 
 def _renamed(row: OutageRow, solved: Outage, outage: Outage, equal: EqualOutages) -> OutageRow:
@@ -115,34 +272,6 @@ def _ordered(values: np.ndarray, order: np.ndarray) -> np.ndarray:
     return values[order] if len(values) else values
 
 
-def num_together(num_scenarios: int) -> int:
-    """Outages at most in a group, for what is kept of their scenarios."""
-    return max(1, min(TOGETHER, GROUP_BYTES // ((SCENARIO_BYTES + 16) * num_scenarios)))
-
-
-def _shared(config: ScreenConfig, missing: list[int]) -> tuple[list[list[int]], int, int]:
-    """Groups of outages, how many are studied at once, and threads within each outage."""
-    workers = max(1, min(config.num_workers, len(missing)))
-    size = 1
-    if config.method == EXACT:
-        size = max(1, min(num_together(config.num_scenarios), len(missing) // (GROUPS * workers)))
-    groups = [missing[first : first + size] for first in range(0, len(missing), size)]
-    return groups, workers, config.num_workers // workers
-
-
-def _found(network: Network, outage: Outage, store: Store | None, key: str) -> OutageRow | None:
-    """The row of a task if the store has one that is whole; what is damaged is computed anew."""
-    values = None if store is None else store.load(key)
-    if values is None:
-        return None
-    return OutageRow.of_stored(
-        values,
-        outage=outage_text(outage),
-        num_buses=network.num_buses,
-        num_branches=network.num_branches,
-    )
-
-
 @contextmanager
 def _pool(workers: int) -> Iterator[ThreadPoolExecutor]:
     """Threads; on the way out by an exception, what has not begun is not begun."""
@@ -153,18 +282,3 @@ def _pool(workers: int) -> Iterator[ThreadPoolExecutor]:
         pool.shutdown(cancel_futures=True)
         raise
     pool.shutdown()
-
-
-def tasks(setting: Setting, outages: Sequence[Outage], **more: Any) -> Iterator[dict[str, Any]]:
-    """Everything that the row of each outage depends on."""
-    common = asdict(setting.config) | dict.fromkeys(NOT_OF_A_ROW)
-    common |= {
-        "format": FORMAT,
-        "version": VERSION,
-        "name": setting.network.name,
-        "network": setting.network.digest,
-        "scenarios": setting.digest,
-        "surrogate": None if setting.surrogate is None else setting.surrogate.digest,
-        **more,
-    }
-    return (common | {"outage": outage_text(outage)} for outage in outages)

@@ -1,0 +1,150 @@
+"""A study on more than one machine: workers of a cluster, shards, `gridshift merge` and `plan`."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from gridshift.cli.folders import require_writable
+from gridshift.cli.group import command
+from gridshift.cli.options import export_option, top_option
+from gridshift.cli.output import emit, progress
+from gridshift.cli.screening_columns import COLUMNS, STUDY_KEYS
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from gridshift.adapt.base import Base
+    from gridshift.study.chosen_outages import Chosen
+    from gridshift.study.setting import Setting
+    from gridshift.study.swept import Shard
+
+
+class Started(NamedTuple):
+    """What a study starts from."""
+
+    setting: "Setting"
+    chosen: "Chosen"
+    base: "Base | None"
+    came_from: str | None
+    """The base: `trained`, `reused` or `given`."""
+    base_name: str | None
+    set_up_s: float
+
+
+@contextmanager
+def workers(scheduler: str, num: int) -> "Iterator[Executor | None]":
+    """Who studies the outages: an executor, or None for threads of this process.
+
+    Args:
+        scheduler: 'threads', 'processes', or the address of a Dask scheduler.
+        num: processes.
+
+    Raises:
+        WorkersLostError: no scheduler answers there.
+    """
+    from gridshift.errors import WorkersLostError
+
+    if scheduler == "threads":
+        yield None
+    elif scheduler == "processes":
+        import multiprocessing
+        from concurrent.futures import ProcessPoolExecutor
+
+        # a fork of this process would share its threads' locks
+        with ProcessPoolExecutor(num, multiprocessing.get_context("spawn")) as pool:
+            yield pool
+    else:
+        try:
+            from distributed import Client
+        except ImportError as error:
+            told = f"{scheduler} is a Dask cluster's; install Dask with pip install gridshift[dask]"
+            raise click.UsageError(told) from error
+        try:
+            client = Client(scheduler, timeout=CONNECT_S)
+        except (OSError, TimeoutError, ValueError) as error:
+            raise WorkersLostError(
+                f"no Dask scheduler answers at {scheduler} ({type(error).__name__}); start one "
+                "with 'dask scheduler', or name threads or processes"
+            ) from error
+        with client:
+            yield client.get_executor()
+
+
+CONNECT_S = 10
+"""How long a scheduler may take to answer."""
+
+
+def finish_part(started: Started, shard: "Shard", folder: Path, *, as_json: bool) -> None:
+    """Work on one shard and say what came of it."""
+    from gridshift.study.shards import study_shard
+
+    with progress("screening", len(started.chosen.contingencies), unit="outages") as done:
+        done(0)
+        found = study_shard(
+            started.setting, started.chosen, shard, folder=folder, surrogate=started.base,
+            progress=lambda num, total, _: done(num, total),
+        )  # fmt: skip
+    told: dict[str, Any] = {
+        "grid": started.setting.network.name,
+        "shard": str(shard),
+        "num_outages": found.num_outages,
+        "finished": found.finished,
+        "resumed": found.resumed,
+        "out": str(folder),
+    }
+
+    def render(console) -> None:
+        console.print(
+            f"shard {shard} is done: {found.finished:,} of {found.num_outages:,} outages are in "
+            f"{folder}\nonce all shards are: gridshift merge {folder}",
+            soft_wrap=True,
+        )
+
+    emit(told, render, as_json=as_json)
+
+
+@command(
+    keys=STUDY_KEYS,
+    columns=COLUMNS,
+    examples=[
+        "gridshift screen case14 --scenarios 50 --shard 1/2 --out shards14",
+        "gridshift screen case14 --scenarios 50 --shard 2/2 --out shards14",
+        "gridshift merge shards14",
+        "gridshift merge shards14 --out merged14 --json",
+    ],
+    writes={"out": ("screening.parquet", "summary.json", "report.html")},
+)
+@click.argument(
+    "folders", nargs=-1, required=True, metavar="DIR...", type=click.Path(path_type=Path)
+)
+@top_option
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="DIR",
+    help="Folder for table, summary and report.  [default: the first folder]",
+)  # fmt: skip
+@export_option
+def merge(
+    folders: tuple[Path, ...], top: int, out: Path | None, export_to: Path | None, as_json: bool
+) -> None:
+    """Make one study of the shards that 'gridshift screen --shard' wrote.
+
+    Shards may have shared a folder, or each had its own. Nothing is solved: an outage that is
+    missing is an error that names its shard, which is then to be run again.
+    """
+    from gridshift.cli.screening_table import print_study
+    from gridshift.study.shards import merge as merged
+
+    require_writable(out or folders[0])
+    require_writable(export_to or folders[0])
+    with progress("merging", 0, unit="outages") as done:
+        result = merged(folders, out=out, progress=lambda num, total, _: done(num, total))
+    if export_to is not None:
+        result.export(export_to)
+    emit(
+        result.to_json(),
+        lambda console: print_study(console, result, top, None),
+        as_json=as_json,
+    )
