@@ -40,6 +40,7 @@ for _command in (
     identify.identify,
     screening.screen,
     sharing.merge,
+    sharing.plan,
     surrogates.methods,
     tables.fit_table,
     tables.adapt_table,

@@ -25,6 +25,7 @@ from gridshift.cli.options import (
 from gridshift.cli.output import emit, progress
 from gridshift.cli.screening_columns import COLUMNS, STUDY_KEYS
 from gridshift.cli.sharing import Started, finish_part, workers
+from gridshift.cli.study_options import config_of, studied_options
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -77,28 +78,7 @@ if TYPE_CHECKING:
     ],
 )
 @click.argument("grid", metavar="[GRID]", required=False)
-@click.option(
-    "--study", type=click.Path(path_type=Path), metavar="FILE",
-    help="Study file (TOML) that says what is drawn and studied; options take precedence.",
-)  # fmt: skip
-@click.option(
-    "--contingencies", default="lines", show_default=True, metavar="WHICH",
-    help="lines, trafos, all (branches), generators, buses, loads, shunts, n-2 (pairs of lines), "
-    "or a file with one outage a line: elements; name; failures a year; hours of repair.",
-)  # fmt: skip
-@click.option(
-    "--refuse-splits", is_flag=True,
-    help="List outages that cut demand off apart, and don't study what they leave.",
-)  # fmt: skip
-@click.option(
-    "--redistribute", type=click.Choice(["generators", "slack"]), default="generators",
-    show_default=True, help="Who takes over what a generator gave that is out.",
-)  # fmt: skip
-@click.option(
-    "--most-pairs", default=1000, show_default=True,
-    help="With n-2: pairs to study of more than 10,000, the worst by an estimate.",
-)  # fmt: skip
-@click.option("--scenarios", default=1000, show_default=True, help="Load scenarios per outage.")
+@studied_options
 @click.option(
     "--precision", type=float, metavar="P",
     help="Solve as many scenarios as it takes to know each probability of a violation to plus or "
@@ -169,7 +149,7 @@ def screen(
     from gridshift.trial.exact import EXACT
 
     part = None if shard is None else _part(shard, options)
-    config = _config(grid, study, options)
+    config = config_of(grid, study, options)
     check_target(config.method, target_mae, config.certify)
     if config.method == EXACT and not (surrogate is None and base_name is None):
         raise click.UsageError(
@@ -204,46 +184,6 @@ def screen(
         print_study(console, result, top, came_from)
 
     emit(result.to_json() | more, render, as_json=as_json)
-
-
-FIELDS = {
-    "scenarios": "num_scenarios", "context": "num_context", "holdout": "num_holdout",
-    "rating": "rating_mva",
-}  # fmt: skip
-"""Options whose field in `ScreenConfig` has another name."""
-
-
-def _config(grid: str | None, study: Path | None, options: dict[str, Any]) -> "ScreenConfig":
-    """What is asked for: by the study file, if there is one, and by the options that are given."""
-    from gridshift.study.risk import rows_for
-    from gridshift.study.screening import ScreenConfig
-
-    context = click.get_current_context()
-    options["beside"] = tuple(filter(None, map(str.strip, options["beside"].split(","))))
-    given = {
-        name for name in options
-        if context.get_parameter_source(name) != click.core.ParameterSource.DEFAULT
-    }  # fmt: skip
-    chosen = {
-        FIELDS.get(name, name): value
-        for name, value in options.items() if study is None or name in given
-    }  # fmt: skip
-    if grid is not None:
-        chosen["grid"] = grid
-    if study is not None:
-        config = ScreenConfig.of_study(study, **chosen)
-    elif grid is None:
-        raise click.UsageError("Missing argument 'GRID', or --study with a file that names one.")
-    else:
-        config = ScreenConfig(**chosen)
-    if config.precision is not None and study is None and "scenarios" not in given:
-        config = replace(config, num_scenarios=ROOM * rows_for(config.precision))
-    return config
-
-
-ROOM = 4
-"""Scenarios at most with --precision, as a multiple of what the least certain probability takes:
-severities may take more."""
 
 
 def _choice(

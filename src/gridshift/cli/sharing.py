@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from gridshift.cli.bases import usable
 from gridshift.cli.folders import require_writable
 from gridshift.cli.group import command
-from gridshift.cli.options import export_option, top_option
-from gridshift.cli.output import emit, progress
+from gridshift.cli.options import GRID_KEY, export_option, top_option
+from gridshift.cli.output import duration, emit, progress, table, text
 from gridshift.cli.screening_columns import COLUMNS, STUDY_KEYS
+from gridshift.cli.study_options import config_of, studied_options
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -112,7 +114,7 @@ def finish_part(started: Started, shard: "Shard", folder: Path, *, as_json: bool
     examples=[
         "gridshift screen case14 --scenarios 50 --shard 1/2 --out shards14",
         "gridshift screen case14 --scenarios 50 --shard 2/2 --out shards14",
-        "gridshift merge shards14",
+        "gridshift merge shards14 --top 5 --export merged14-files",
         "gridshift merge shards14 --out merged14 --json",
     ],
     writes={"out": ("screening.parquet", "summary.json", "report.html")},
@@ -148,3 +150,72 @@ def merge(
         lambda console: print_study(console, result, top, None),
         as_json=as_json,
     )
+
+
+@command(
+    keys=GRID_KEY
+    | {
+        "num_outages": "outages in the ranking",
+        "num_solved": "those that are solved: of equal ones only one is",
+        "num_rows": "power flows",
+        "us_per_row": "of one core of this machine, measured on some of the outages",
+        "ms_per_outage": "what an outage costs beside its rows",
+        "core_hours": "of this machine's cores",
+        "memory_gb": "of one worker, rows of all outages included",
+        "disk_gb": "of the output folder",
+        "start_s": "until a new process can begin",
+        "merge_s": "for reading all rows at the end",
+        "pieces": "that workers are sent",
+        "shards": "parts of --minutes on one core",
+        "by_workers": "list of `workers`, `wall_s`, `busy` (share of the workers' time that the "
+        "power flows take)",
+    },
+    examples=[
+        "gridshift plan case14 --scenarios 5000 --contingencies n-2 --most-pairs 100",
+        "gridshift plan --study study14.toml --contingencies all --refuse-splits "
+        "--redistribute slack --minutes 1 --json",
+    ],
+)
+@click.argument("grid", metavar="[GRID]", required=False)
+@studied_options
+@click.option(
+    "--minutes", type=click.FloatRange(min=0, min_open=True), default=30.0, show_default=True,
+    help="How long a shard is to take on one core.",
+)  # fmt: skip
+def plan(
+    grid: str | None, study: Path | None, minutes: float, as_json: bool, **options: Any
+) -> None:
+    """Tell beforehand what an exact study will cost, and into how many shards to cut it.
+
+    Some outages are tried with some of the scenarios; nothing is written.
+    """
+    from gridshift.grid.readers import read_grid
+    from gridshift.study.chosen_outages import chosen_outages
+    from gridshift.study.plan import plan as planned
+    from gridshift.study.set_up import set_up
+
+    config = config_of(grid, study, options)
+    setting = set_up(config, usable(read_grid(config.grid), "").network)
+    found = planned(setting, chosen_outages(setting), minutes_per_shard=minutes)
+
+    def render(console) -> None:
+        told = found
+        console.print(
+            f"{told.grid}: {told.num_outages:,} outages, {told.num_rows:,} power flows\n"
+            f"{text(told.us_per_row)} µs a row, {text(told.ms_per_outage)} ms an outage: "
+            f"{_hours(told.core_hours)} of one core\n"
+            f"memory of a worker {text(told.memory_gb)} GB, disk {text(told.disk_gb)} GB\n"
+            f"shards of {minutes:g} minutes: {told.shards:,}"
+        )
+        console.print(
+            table("", [">workers", ">wall clock", ">busy %"], [
+                (on["workers"], duration(on["wall_s"]), f"{on['busy']:.0%}"[:-1])
+                for on in told.by_workers
+            ])
+        )  # fmt: skip
+
+    emit(found.to_json(), render, as_json=as_json)
+
+
+def _hours(hours: float) -> str:
+    return duration(hours * 3600) if hours < 48 else f"{hours:,.0f} hours"

@@ -87,12 +87,18 @@ def require_possible(network: Network, config: ScreenConfig) -> None:
     workers = config.num_workers
     for what, number in (("context", config.num_context), ("hold-out", config.num_holdout)):
         require_rows(network, number, f"{what} scenarios", times=workers)
+    number = config.num_scenarios
+    needed = 8 * number + worker_bytes(network, config)
+    require_memory(needed, f"{number:,} scenarios on {workers} workers", count=number)
+
+
+def worker_bytes(network: Network, config: ScreenConfig) -> int:
+    """Memory that all workers take for what they count of their scenarios."""
     number, exact = config.num_scenarios, config.method == EXACT
     kept = SCENARIO_BYTES + 16 * exact  # mismatch, and its copy
-    outages = workers * (num_together(number) if exact else 1)
+    outages = config.num_workers * (num_together(number) if exact else 1)
     # twice: what is counted, and the table that it is put together to
-    needed = 8 * number + outages * (2 * kept * number + statistics_bytes(network))
-    require_memory(needed, f"{number:,} scenarios on {workers} workers", count=number)
+    return outages * (2 * kept * number + statistics_bytes(network))
 
 
 def method_of(config: ScreenConfig) -> "Method | None":

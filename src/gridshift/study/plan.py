@@ -1,0 +1,171 @@
+"""What an exact study will cost in time, memory and disk: some of its outages are tried."""
+
+import math
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from gridshift.errors import GridshiftError
+from gridshift.grid.contingency import Outage
+from gridshift.grid.equal_outages import EqualOutages
+from gridshift.study.chosen_outages import Chosen
+from gridshift.study.outage import screen_outages
+from gridshift.study.pieces import Piece, grouped, keys, runs
+from gridshift.study.row import OutageRow, row_bytes
+from gridshift.study.set_up import worker_bytes
+from gridshift.study.setting import Setting
+from gridshift.study.store import Store
+from gridshift.threads import Threads
+
+TRIED = 16
+"""Outages that are tried, spread over the list."""
+FEW, MANY = 256, 2048
+"""Scenarios that each is tried with: the difference tells a row's cost, the rest the outage's."""
+WORKERS = (1, 10, 100, 1000)
+TABLE_SHARE = 0.5
+"""Size of the final table over that of the stored rows: it is compressed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What a study will cost. Times are of one core of this machine."""
+
+    grid: str
+    num_outages: int
+    num_solved: int
+    """Outages that are solved; the others leave a grid equal to that of one of them."""
+    num_rows: int
+    """Power flows."""
+    us_per_row: float
+    ms_per_outage: float
+    """What an outage costs whatever the number of scenarios."""
+    core_hours: float
+    memory_gb: float
+    """Of one worker that studies one piece at a time."""
+    disk_gb: float
+    start_s: float
+    """Until a new process can begin."""
+    merge_s: float
+    """For reading all rows and making table and report."""
+    pieces: int
+    shards: int
+    """Parts of about so many minutes on one core as were asked for."""
+    by_workers: tuple[dict[str, float], ...]
+    """`workers`, `wall_s`, and `busy`, the share of the workers' time that power flows take."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The plan as plain values."""
+        return asdict(self)
+
+
+def plan(setting: Setting, chosen: Chosen, *, minutes_per_shard: float = 30.0) -> Plan:
+    """Try some outages of an exact study and tell what all of it will cost.
+
+    Args:
+        setting: of `set_up`, of a study that solves every scenario.
+        chosen: of `chosen_outages`.
+        minutes_per_shard: that one shard is to take on one core.
+
+    Raises:
+        GridshiftError: a study by a surrogate, or of nothing.
+    """
+    config, network = setting.config, setting.network
+    if setting.method is not None:
+        raise GridshiftError(f"only an exact study can be planned, not one by {config.method}")
+    equal = EqualOutages(network)
+    outages = [*dict.fromkeys(equal.representative(one.outage) for one in chosen.contingencies)]
+    if not outages:
+        raise GridshiftError(f"no outage of {network.name} is to be studied")
+    some = [outages[i] for i in np.unique(np.linspace(0, len(outages) - 1, TRIED).astype(int))]
+    with Threads(1):
+        outage_s, row_s, rows = _tried(setting, some)
+    share = sum(row.num_solves > 0 for row in rows) / len(rows)  # of outages that leave scenarios
+    num_rows = round(share * len(outages)) * config.num_scenarios
+    read_s, stored = _stored(setting, rows)
+    merge_s = read_s / len(rows) * len(outages)
+    work_s = len(outages) * outage_s + num_rows * row_s
+    start_s = _start_s()
+    long_ones = runs(setting)
+    pieces = len(outages) * len(long_ones) if long_ones else len(grouped(config, outages, 1))
+    return Plan(
+        grid=network.name,
+        num_outages=len(chosen.contingencies),
+        num_solved=len(outages),
+        num_rows=num_rows,
+        us_per_row=row_s * 1e6,
+        ms_per_outage=outage_s * 1e3,
+        core_hours=work_s / 3600,
+        memory_gb=(worker_bytes(network, replace(config, workers=1))
+                   + len(outages) * row_bytes(network)) / 1e9,
+        disk_gb=(1 + TABLE_SHARE) * stored / len(rows) * len(outages) / 1e9,
+        start_s=start_s,
+        merge_s=merge_s,
+        pieces=pieces,
+        shards=min(pieces, max(1, math.ceil(work_s / (60 * minutes_per_shard)))),
+        by_workers=tuple(_on(n, work_s, pieces, start_s, merge_s) for n in WORKERS),
+    )  # fmt: skip
+
+
+def _tried(setting: Setting, outages: Sequence[Outage]) -> tuple[float, float, list[OutageRow]]:
+    """Seconds of an outage and of a row on one thread, and the rows of the larger trial."""
+    rows: list[OutageRow] = []
+
+    def study(number: int) -> Callable[[], None]:
+        num = min(number, setting.loads.num_rows)
+        config = replace(setting.config, num_scenarios=num, precision=None, ignore_below=None)
+        loads = setting.loads.rows(slice(num))
+        within = replace(setting, config=config, loads=loads, threads=1)
+
+        def once() -> None:
+            rows[:] = screen_outages(within, outages)
+
+        return once
+
+    few, many = min(FEW, setting.loads.num_rows), min(MANY, setting.loads.num_rows)
+    study(few)()  # prepares, and compiles if anything does
+    short, long = _seconds(study(few)), _seconds(study(many))
+    solved = sum(row.num_solves for row in rows)
+    row_s = max(0.0, long - short) / max(1, solved * (1 - few / many)) if many > few else 0.0
+    return max(0.0, short - row_s * solved * few / many) / len(outages), row_s, rows
+
+
+def _seconds(once: Callable[[], None]) -> float:
+    taken = []
+    for _ in range(3):
+        began = time.perf_counter()
+        once()
+        taken.append(time.perf_counter() - began)
+    return min(taken)
+
+
+def _stored(setting: Setting, rows: Sequence[OutageRow]) -> tuple[float, int]:
+    """Seconds to read rows back, and the bytes that they take on disk."""
+    with tempfile.TemporaryDirectory() as folder:
+        store = Store(folder)
+        names = keys(setting, Piece(tuple((row.outage,) for row in rows)))
+        places = [store.save(name, row.stored()) for name, row in zip(names, rows, strict=True)]
+        began = time.perf_counter()
+        found = Store(folder)
+        for name in names:
+            found.load(name)
+        return time.perf_counter() - began, sum(place.length for place in places)
+
+
+def _start_s() -> float:
+    """Seconds until a process has loaded what a worker needs."""
+    began = time.perf_counter()
+    subprocess.run([sys.executable, "-c", "import gridshift.study.shared"], check=True)
+    return time.perf_counter() - began
+
+
+def _on(workers: int, work_s: float, pieces: int, start_s: float, merge_s: float) -> dict:
+    """What so many workers take: each starts once, and the slowest has one piece more to do."""
+    rounds = math.ceil(pieces / workers)
+    wall_s = start_s + rounds * work_s / pieces + merge_s
+    return {"workers": workers, "wall_s": wall_s, "busy": work_s / (workers * wall_s)}

@@ -1,0 +1,215 @@
+"""A study that others work on: the same rows to the bit, and no fault without a name."""
+
+import errno
+import json
+import multiprocessing
+import os
+import signal
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from gridshift.errors import GridshiftError, StorageError, WorkersLostError
+from gridshift.grid.readers import read_grid
+from gridshift.study import pieces, shared
+from gridshift.study.chosen_outages import chosen_outages
+from gridshift.study.screening import ScreenConfig, Screening
+from gridshift.study.set_up import set_up
+from gridshift.study.shards import merge, study_shard
+from gridshift.study.sweep import screen
+from gridshift.study.swept import Shard
+
+CONFIG = ScreenConfig(grid="case30", contingencies="all", num_scenarios=100, workers=2)
+
+
+def assert_same(found: Screening, expected: Screening) -> None:
+    """All rows, every number to the bit, but for what they took."""
+    assert [row.outage for row in found.rows] == [row.outage for row in expected.rows]
+    for one, other in zip(found.rows, expected.rows, strict=True):
+        theirs = other.stored()
+        for name, value in one.stored().items():
+            if name != "cost":
+                np.testing.assert_equal(value, theirs[name], err_msg=f"{one.outage} {name}")
+
+
+@pytest.fixture(scope="module")
+def expected() -> Screening:
+    return screen(CONFIG)
+
+
+@pytest.fixture(scope="module")
+def processes():
+    with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool:
+        yield pool
+
+
+def shard(folder, number: int, of: int, config: ScreenConfig = CONFIG):
+    setting = set_up(config, read_grid(config.grid))
+    return study_shard(setting, chosen_outages(setting), Shard(number, of), folder=folder)
+
+
+# executors
+
+
+def test_processes_find_what_threads_find_and_resume(processes, expected, tmp_path):
+    found = screen(CONFIG, executor=processes, folder=tmp_path)
+    assert_same(found, expected)
+    assert found.cost["resumed"] == 0
+    again = screen(CONFIG, executor=processes, folder=tmp_path)
+    assert again.cost["resumed"] == len(expected.rows)
+    assert_same(again, expected)
+
+
+def test_workers_draw_what_a_study_file_describes_and_adapt_surrogates(tmp_path):
+    file = tmp_path / "study.toml"
+    file.write_text(
+        'grid = "case30"\nscenarios = 64\n[[loads.group]]\ndistribution = "normal"\nsd = 0.1\n'
+    )
+    for config in (
+        ScreenConfig.of_study(file, workers=2),
+        replace(CONFIG, method="compensation", num_context=10, num_holdout=10),
+    ):
+        with ThreadPoolExecutor(2) as pool:  # they read the folder as other processes do
+            found = screen(config, executor=pool, folder=tmp_path / config.method)
+        assert_same(found, screen(config))
+
+
+def test_the_scenarios_of_one_outage_are_shared_and_give_the_same_bits(monkeypatch, tmp_path):
+    config = replace(CONFIG, num_scenarios=10_000)
+    expected = screen(config)
+    monkeypatch.setattr(pieces, "BUS_ROWS", 30 * 4096)
+    assert len(pieces.runs(set_up(config, read_grid("case30")))) == 3
+    with ThreadPoolExecutor(2) as pool:
+        assert_same(screen(config, executor=pool, folder=tmp_path), expected)
+
+
+def test_a_killed_worker_is_told_and_the_study_goes_on(expected, tmp_path):
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        victim = pool.submit(os.getpid).result()
+
+        def kill(*_: object) -> None:
+            os.kill(victim, signal.SIGKILL)
+
+        with pytest.raises(WorkersLostError, match="the same command goes on from there"):
+            screen(CONFIG, executor=pool, folder=tmp_path, progress=kill)
+    found = screen(CONFIG, folder=tmp_path)
+    assert 0 < found.cost["resumed"] < len(found.rows)
+    assert_same(found, expected)
+
+
+def test_a_full_disk_of_a_worker_is_told(monkeypatch, tmp_path):
+    setting = set_up(CONFIG, read_grid("case30"))
+    study = shared.share(setting, tmp_path)
+    piece = pieces.Piece(chosen_outages(setting).contingencies[0].outage)
+
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "write", full)
+    with pytest.raises(StorageError, match="No space left"):
+        shared.run_piece(str(tmp_path), study, pieces.Piece((piece.outages,)))
+
+
+def test_workers_need_a_folder():
+    with ThreadPoolExecutor(1) as pool, pytest.raises(GridshiftError, match="folder"):
+        screen(CONFIG, executor=pool)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"version": "0.0.1"}, "begun by gridshift 0.0.1"),
+        ({"format": 1}, "rows of format 1"),
+        ({"grid_digest": "0"}, ""),
+        ({"config": {"grid": "case30", "num_scenarios": 7}}, "is not what its study is of"),
+    ],
+)
+def test_a_worker_of_another_version_or_study_is_refused(change, message, tmp_path):
+    setting = set_up(CONFIG, read_grid("case30"))
+    study = shared.share(setting, tmp_path)
+    told = tmp_path / "shared" / study / "study.json"
+    told.write_text(json.dumps(json.loads(told.read_text()) | change))
+    if message:
+        with pytest.raises(StorageError, match=message):
+            shared.shared_setting(tmp_path, study)
+    else:  # what is told for people decides nothing
+        assert shared.shared_setting(tmp_path, study).network.digest == setting.network.digest
+
+
+def test_a_damaged_grid_is_refused(tmp_path):
+    study = shared.share(set_up(CONFIG, read_grid("case30")), tmp_path)
+    grid = tmp_path / "shared" / study / "grid"
+    grid.write_bytes(grid.read_bytes()[:-5] + b"wrong")
+    with pytest.raises(StorageError, match="damaged"):
+        shared.shared_setting(tmp_path, study)
+
+
+def test_a_dask_cluster_over_tls_finds_the_same_and_outlives_a_killed_worker(expected, tmp_path):
+    distributed = pytest.importorskip("distributed", reason="Dask is an extra: gridshift[dask]")
+    security = distributed.Security.temporary()
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, security=security,
+            dashboard_address=None,
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):  # fmt: skip
+        assert cluster.scheduler_address.startswith("tls://")
+        victims = [*client.run(os.getpid).values()][:1]
+
+        def kill_once(*_: object) -> None:
+            while victims:
+                os.kill(victims.pop(), signal.SIGKILL)
+
+        executor = client.get_executor()
+        found = screen(CONFIG, executor=executor, folder=tmp_path, progress=kill_once)
+    assert not victims
+    assert_same(found, expected)
+
+
+# shards
+
+
+@pytest.mark.parametrize("apart", [True, False])
+def test_shards_merge_to_the_study(apart, expected, tmp_path):
+    folders = [tmp_path / str(number if apart else 0) for number in range(3)]
+    for number, folder in enumerate(folders, 1):
+        done = shard(folder, number, 3)
+        assert done.num_outages == len(expected.rows)
+    found = merge(folders if apart else folders[:1], out=tmp_path / "all")
+    assert_same(found, expected)
+    assert (tmp_path / "all" / "report.html").exists()
+
+
+def test_a_missing_shard_is_named_and_run_again(expected, tmp_path):
+    for number in (1, 3):
+        shard(tmp_path, number, 3)
+    with pytest.raises(StorageError, match=r"--shard 2/3 \(14: "):
+        merge([tmp_path])
+    half_written = sorted((tmp_path / "rows").glob("*.rows"))[0]
+    half_written.write_bytes(half_written.read_bytes()[:-100])
+    shard(tmp_path, 2, 3)
+    with pytest.raises(StorageError, match=r"--shard 1/3 \(1: "):
+        merge([tmp_path])
+    shard(tmp_path, 1, 3)
+    assert_same(merge([tmp_path]), expected)
+
+
+def test_shards_of_different_studies_are_refused(tmp_path):
+    shard(tmp_path / "a", 1, 2)
+    shard(tmp_path / "b", 2, 2, replace(CONFIG, seed=1))
+    shard(tmp_path / "c", 2, 2, replace(CONFIG, contingencies="generators"))
+    with pytest.raises(StorageError, match=r"different studies: .*a: case30 .*b: case30"):
+        merge([tmp_path / "a", tmp_path / "b"])
+    with pytest.raises(StorageError, match="another list of outages"):
+        merge([tmp_path / "a", tmp_path / "c"])
+    with pytest.raises(StorageError, match="no shard of a study"):
+        merge([tmp_path / "none"])
+
+
+@pytest.mark.parametrize("text", ["0/2", "3/2", "1", "a/b", "1/0", "-1/2"])
+def test_what_is_no_shard_is_refused(text):
+    with pytest.raises(GridshiftError, match="no part of a study"):
+        Shard.parse(text)
