@@ -7,7 +7,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+ARCHITECTURE = " ".join((ROOT / "docs" / "architecture.md").read_text(encoding="utf-8").split())
 LIBRARY, PAPER = ROOT / "src" / "gridshift", ROOT / "src" / "gridshift_paper"
 
 
@@ -34,7 +34,7 @@ def test_every_room_and_single_file_is_in_the_architecture():
 
 def test_names_that_the_architecture_looks_up_are_defined_in_the_file_beside_them():
     found = re.findall(r"`(?:\w+\.)?(\w+)` (?:in|of) `((?:\w+/)*\w+\.py)`", ARCHITECTURE)
-    assert len(found) >= 8
+    assert len(found) >= 16
     for name, file in found:
         path = LIBRARY / file if (LIBRARY / file).exists() else PAPER / file
         text = path.read_text(encoding="utf-8")

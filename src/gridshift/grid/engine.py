@@ -1,7 +1,7 @@
 """The engine: workspaces, strategy and threads around the kernels, on plain arrays.
 
 Rows are solved by chord steps from the topology's nominal point; rows that contract too slowly go
-to full Newton, and what fails there or may have ended in a low-voltage intact is followed from the
+to full Newton, and what fails there or may have ended in a low-voltage root is followed from the
 nominal point (`following`). Everything that depends on the grid alone is done once (`Newton`),
 everything that depends on the topology once per topology (`Topologies`).
 """
