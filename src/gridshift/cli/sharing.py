@@ -53,10 +53,13 @@ def workers(scheduler: str, num: int) -> "Iterator[Executor | None]":
         yield None
     elif scheduler == "processes":
         import multiprocessing
+        import signal
         from concurrent.futures import ProcessPoolExecutor
 
-        # a fork of this process would share its threads' locks
-        with ProcessPoolExecutor(num, multiprocessing.get_context("spawn")) as pool:
+        # a fork of this process would share its threads' locks; Ctrl-C is for this process alone
+        spawn = multiprocessing.get_context("spawn")
+        deaf = (signal.SIGINT, signal.SIG_IGN)
+        with ProcessPoolExecutor(num, spawn, initializer=signal.signal, initargs=deaf) as pool:
             yield pool
     else:
         try:
