@@ -56,7 +56,7 @@ def test_rows_are_those_of_the_scenarios_that_the_file_draws(case14, tmp_path):
     assert len(study.rows) == 2
     for row in study.rows:
         left = drawn.network.without([row.outage])
-        from gridshift.study.risk import with_limits
+        from gridshift.study.limits import with_limits
 
         limited = with_limits(left, v_min=1.0, rating_mva=120.0)
         risk = risk_of(limited, solve(left, drawn.loads).voltage)

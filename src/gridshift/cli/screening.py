@@ -52,8 +52,9 @@ if TYPE_CHECKING:
         "`rank_correlation` (Spearman, of severities), `missed_violations` (share of the "
         "scenarios with a violation in which it predicts none), `num_violated`, "
         "`num_missed`, `num_false`, `num_outages`, `num_failed`, "
-        "`problem` (of the first that failed), `outages`, `cost` (s: `train_s`, `data_s`, "
-        "`fit_s`, `predict_s`, `wall_s`; `num_solves`)",
+        "`problem` (of the first that failed), `outages` (of each `severity`, `exact_severity`, "
+        "`mae`, `num_rows`, `num_violated`, `num_missed`, `num_false`), `cost` (s: `train_s`, "
+        "`data_s`, `fit_s`, `predict_s`, `wall_s`; `num_solves`)",
         "system": "sums over the outages with failure rates: `failures_per_year`, "
         "`violations_per_year`, `energy_not_served_mwh`; `num_with_rates`",
         "notes": "what the study cannot say, and warnings met on the way",
@@ -78,6 +79,8 @@ if TYPE_CHECKING:
         "--out screened14-newton",
         "gridshift screen case14 --scenarios 50 --beside ridge:40,tangent2 --emergency-rating 1.2 "
         "--rating 100 --out screened14-newton --json",
+        "gridshift screen case14 --scenarios 50 --ratings ratings14.csv --seasonal-factor 0.9 "
+        "--out rated14",
         "gridshift screen case14 --precision 0.05 --ignore-below 0.1 --refuse-splits "
         "--out precise14",
         "gridshift screen --study study14.toml --contingencies generators --redistribute slack "
@@ -141,8 +144,17 @@ if TYPE_CHECKING:
 @click.option("--v-max", type=float, help="Upper voltage limit of every bus, p.u.")
 @click.option("--rating", type=float, help="Rating where the grid gives none, MVA at 1 p.u.")
 @click.option(
+    "--ratings", type=click.Path(), metavar="FILE",
+    help="Ratings by element (CSV or parquet): columns element and some of normal_mva, "
+    "emergency_mva, normal_ka, emergency_ka.",
+)  # fmt: skip
+@click.option(
     "--emergency-rating", type=float, metavar="FACTOR",
     help="Count loadings beyond this multiple of the ratings apart.",
+)  # fmt: skip
+@click.option(
+    "--seasonal-factor", type=float, default=1.0, show_default=True,
+    help="What all ratings are multiplied by.",
 )  # fmt: skip
 @click.option(
     "--workers", type=click.IntRange(1, 1024), help="Outages studied at once.  [default: all cores]"

@@ -10,6 +10,7 @@ from gridshift.grid.network import Network
 from gridshift.grid.scenarios import LoadScenarios, named_rng, scenarios
 from gridshift.grid.statistics import SCENARIO_BYTES, statistics_bytes
 from gridshift.memory import require_memory
+from gridshift.study.limits import check_ratings, read_ratings
 from gridshift.study.screening import ScreenConfig
 from gridshift.study.setting import Setting
 from gridshift.study.swept import num_together
@@ -49,6 +50,8 @@ def set_up(config: ScreenConfig, network: Network) -> Setting:
         config=config, network=network, voltage=_intact_voltage(network), loads=loads,
         spread=spread, method=method,
     )  # fmt: skip
+    if config.ratings is not None:
+        check_ratings(network, read_ratings(config.ratings), config.ratings)
     setting.limited(network)
     if spread is None and (method is not None or config.beside):
         _require_rows(loads, config)

@@ -21,7 +21,7 @@ from gridshift.study.store import Store, task_key
 from gridshift.trial.exact import EXACT
 from gridshift.version import VERSION
 
-FORMAT = 5
+FORMAT = 6
 """Raised whenever stored rows change their meaning; older ones are then recomputed."""
 TOGETHER = 16
 """Outages at most whose topologies are prepared together: a multiple of Newton's lanes."""
@@ -30,7 +30,7 @@ GROUPS = 4
 GROUP_BYTES = 1 << 26
 """What is kept of the scenarios of a group."""
 NOT_OF_A_ROW = (
-    "grid", "study", "contingencies", "beside", "refuse_splits", "most_pairs", "workers",
+    "grid", "study", "contingencies", "beside", "refuse_splits", "most_pairs", "workers", "ratings",
 )  # fmt: skip
 """What no row depends on, or that is known from elsewhere: the grid and its scenarios."""
 
@@ -52,7 +52,7 @@ def swept(
         store: where finished rows are, and go.
         progress: called whenever an outage is finished.
     """
-    equal = EqualOutages(setting.network)
+    equal = EqualOutages(setting.limited(setting.network))
     asked: dict[Outage, list[Outage]] = defaultdict(list)
     for outage in outages:
         asked[equal.representative(outage)].append(outage)
@@ -98,7 +98,9 @@ def _renamed(row: OutageRow, solved: Outage, outage: Outage, equal: EqualOutages
     order = equal.branches(outage)
     labels = equal.network.branch_labels
     new_name = {labels[b]: labels[a] for a, b in enumerate(order) if a != b}
-    named = {name: getattr(row, name) for name in ("worst_branch", "added_branch")}
+    named = {
+        name: getattr(row, name) for name in ("worst_branch", "added_branch", "emergency_branch")
+    }
     text = outage_text(solved)
     return replace(
         row,
@@ -164,6 +166,7 @@ def tasks(setting: Setting, outages: Sequence[Outage], **more: Any) -> Iterator[
         "name": setting.network.name,
         "network": setting.network.digest,
         "scenarios": setting.digest,
+        "rated": str(setting.config.table_of_ratings()),
         "surrogate": None if setting.surrogate is None else setting.surrogate.digest,
         **more,
     }
