@@ -100,8 +100,9 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option(
     "--contingencies", default="lines", show_default=True, metavar="WHICH",
-    help="lines, trafos, all (branches), generators, buses, loads, shunts, n-2 (pairs of lines), "
-    "or a file with one outage a line: elements; name; failures a year; hours of repair.",
+    help="lines, trafos, all (branches), generators, static (other supply of a bus), buses, loads, "
+    "shunts, n-2 (pairs of lines), or a file: one outage a line (elements; name; failures a year; "
+    "hours of repair), PSS/E's .con, or a MATPOWER change table (.m).",
 )  # fmt: skip
 @click.option(
     "--refuse-splits", is_flag=True,

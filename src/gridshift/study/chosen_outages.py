@@ -1,8 +1,10 @@
 """Which outages a study looks at, and which it leaves out and says so."""
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
+from gridshift.errors import GridshiftWarning
 from gridshift.grid.after_outage import after_outage
 from gridshift.grid.contingency import demand_at, enumerate_outages, generation_at, outage_text
 from gridshift.grid.network import Network
@@ -40,7 +42,10 @@ def chosen_outages(setting: Setting) -> Chosen:
         listed = [Contingency(outage=outage) for outage in found.outages]
         notes = (found.told,)
     else:
-        listed = select_contingencies(network, config.contingencies)
+        with warnings.catch_warnings(record=True) as met:
+            warnings.simplefilter("always", GridshiftWarning)
+            listed = select_contingencies(network, config.contingencies)
+        notes = tuple(str(one.message) for one in met)
     if not config.refuse_splits:
         return Chosen(contingencies=listed, notes=notes)
     splits = [split for split in (_split(network, one) for one in listed) if split]
