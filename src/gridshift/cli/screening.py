@@ -85,6 +85,7 @@ if TYPE_CHECKING:
         "--out precise14",
         "gridshift screen --study study14.toml --contingencies generators --redistribute slack "
         "--out studied14",
+        "gridshift screen case14 --contingencies all --area 1 --scenarios 50 --out area14",
         "gridshift screen case14 --contingencies n-2 --most-pairs 100 --scenarios 50 --out pairs14",
         "gridshift screen case14 --method compensation --base quadratic --context 10 "
         "--scenarios 200 --out compensated14",
@@ -103,6 +104,11 @@ if TYPE_CHECKING:
     help="lines, trafos, all (branches), generators, static (other supply of a bus), buses, loads, "
     "shunts, n-2 (pairs of lines), or a file: one outage a line (elements; name; failures a year; "
     "hours of repair), PSS/E's .con, or a MATPOWER change table (.m).",
+)  # fmt: skip
+@click.option(
+    "--area", metavar="NAME",
+    help="Only outages in this area: one of the study file, or else of the grid (pandapower's "
+    "zone, MATPOWER's area).",
 )  # fmt: skip
 @click.option(
     "--refuse-splits", is_flag=True,

@@ -8,6 +8,7 @@ import numpy as np
 
 from gridshift.arrays import Int, Real
 from gridshift.errors import OutageError
+from gridshift.grid.names import end_buses
 from gridshift.grid.network import BusKind, Network
 
 STATIC = "static:"
@@ -77,6 +78,20 @@ def knows(network: Network, label: str) -> bool:
     """Whether the grid has this element, of whatever kind, in service or not."""
     kinds = ("buses", "loads", "shunts", "generators", "static")
     return label in network.elements or any(label in other_elements(network, k) for k in kinds)
+
+
+def buses_of(network: Network, label: str) -> tuple[int, ...]:
+    """The buses that an element stands at, of whatever kind; none if it is unknown."""
+    if label in network.elements:
+        return end_buses(network, label)
+    if label in network.bus_rows:
+        return (network.bus_rows[label],)
+    rows = dict(zip(network.load_labels, network.load_bus.tolist(), strict=True))
+    rows |= dict(zip(network.gen_labels, network.gen_bus.tolist(), strict=True))
+    if label in rows:
+        return (rows[label],)
+    bus = network.bus_rows.get("bus:" + label.partition(":")[2])
+    return () if bus is None else (bus,)
 
 
 def after_outage(

@@ -88,6 +88,9 @@ class Network:
     names: Mapping[str, str] = field(default_factory=dict, repr=False)
     """What the source calls its elements, by label; those without a name of their own are not
     there. Names and positions are for people: not part of the digest, not used by any number."""
+    areas: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The source's area of each bus that has one (pandapower's zone, MATPOWER's BUS_AREA), by
+    label; like names, not part of the digest."""
     bus_xy: Real = field(default_factory=lambda: np.full((), np.nan), repr=False)
     """(B, 2) where buses are drawn, to the east and to the north; NaN where the source says
     nothing."""

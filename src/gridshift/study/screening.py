@@ -32,6 +32,9 @@ class ScreenConfig:
     """A study file (`read_study_file`) that says what scenarios are drawn from; see `of_study`."""
     contingencies: str = "lines"
     """One of `grid.outage_list.CHOICES`, or a file with one outage a line."""
+    area: str | None = None
+    """Only outages all of whose elements stand in this area with one end at least: one of the study
+    file's, or else of the grid's (pandapower's zone, MATPOWER's BUS_AREA)."""
     method: str = "newton"
     """'newton', every scenario solved exactly, or a name in `METHODS`."""
     beside: tuple[str, ...] = ()

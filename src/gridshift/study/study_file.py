@@ -51,6 +51,8 @@ class Outages:
 
     contingencies: str = "lines"
     """One of `grid.outage_list.CHOICES`, or a file with one outage a line."""
+    area: str | None = None
+    """Only those in this area."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,6 +100,7 @@ class StudyFile:
         told: dict[str, Any] = {
             "grid": self.head.grid, "study": str(self.path), "num_scenarios": rows,
             "seed": self.head.seed, "contingencies": self.outages.contingencies,
+            "area": self.outages.area,
             "emergency_rating": self.limits.emergency_factor,
             "seasonal_factor": self.limits.seasonal_factor,
         }  # fmt: skip

@@ -30,7 +30,8 @@ GROUPS = 4
 GROUP_BYTES = 1 << 26
 """What is kept of the scenarios of a group."""
 NOT_OF_A_ROW = (
-    "grid", "study", "contingencies", "beside", "refuse_splits", "most_pairs", "workers", "ratings",
+    "grid", "study", "contingencies", "area", "beside", "refuse_splits", "most_pairs", "workers",
+    "ratings",
 )  # fmt: skip
 """What no row depends on, or that is known from elsewhere: the grid and its scenarios."""
 

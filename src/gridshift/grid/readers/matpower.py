@@ -111,6 +111,11 @@ def _network(tables: Tables, path: Path) -> Network:
         rating_kind="power",
         branch_emergency=emergency,
         names=_names(tables),
+        areas={
+            f"bus:{n}": f"{area:g}"
+            for n, area in zip(labels, bus["BUS_AREA"][on], strict=True)
+            if np.isfinite(area)
+        },
     )
 
 
