@@ -83,6 +83,7 @@ def folder(tmp_path_factory) -> Path:
     (folder / "study14.toml").write_text(
         'grid = "case14"\nscenarios = 64\n[[loads.group]]\ndistribution = "normal"\nsd = 0.1\n'
     )
+    (folder / "ratings14.csv").write_text("element,normal_mva,emergency_mva\nline:2,60,75\n")
     outaged = network.without(("line:2",))
     for name, topology, num_rows in (
         ("intact.parquet", network, 300),

@@ -6,11 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pandapower as pp
+import pandapower.networks
 import pytest
 
 from gridshift.grid.names import described, described_outage, own_name
 from gridshift.grid.network_file import network_content, network_of
 from gridshift.grid.readers import read_grid
+from gridshift.grid.readers.matlab_script import run_case
+from tests.reference.matpower_equations import case_file
 
 
 @pytest.fixture
@@ -115,3 +118,19 @@ def test_a_name_is_one_line_of_bounded_length():
     assert [own_name(given, "bus:1") for given in (None, float("nan"), "", "1", "bus:1", 1)] == [
         ""
     ] * 6
+
+
+def test_areas_are_pandapowers_zones_and_matpowers_areas_and_survive_the_cache():
+    net = pp.networks.case30()
+    net.bus.loc[3, "zone"] = None
+    net.bus["zone"] = net.bus["zone"].astype(object)
+    net.bus.loc[4, "zone"] = "North"
+    found = read_grid(net)
+    assert found.areas["bus:4"] == "North"
+    assert "bus:3" not in found.areas
+    assert found.areas["bus:5"] == f"{net.bus.zone[5]:g}"
+    network, _ = network_of(network_content(found, [], key="k"), key="k")
+    assert network.areas == found.areas
+    case30 = read_grid(case_file("case30"))
+    table = np.asarray(run_case(Path(case_file("case30")).read_text())["bus"])
+    assert case30.areas == {f"bus:{row[0]:g}": f"{row[6]:g}" for row in table}

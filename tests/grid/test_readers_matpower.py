@@ -1,6 +1,7 @@
 """MATPOWER files come out by MATPOWER's rules; checked against the files' own equations."""
 
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -118,6 +119,23 @@ def test_ratings_are_megavolt_ampere_and_9900_is_none():
     assert grid("case30").rating_kind == "power"
     assert not grid("case118").branch_rated.any()
     assert np.isinf(grid("case300").branch_rating).all()  # RATE_A is 0
+
+
+def test_rate_c_is_the_emergency_rating_where_both_are_given(tmp_path):
+    text = Path("tests/cases/rules.m").read_text()
+    for old, rates in (
+        ("0.02	250	0	0	0", "0.02	250	0	300	0"),
+        ("0.03	0	0	0", "0.03	0	0	300"),
+        ("0	100	0	0	0	0	0	-360", "0	100	0	80	0	0	0	-360"),
+    ):
+        assert text.count(old) == 1
+        text = text.replace(old, rates)
+    (tmp_path / "rated.m").write_text(text)
+    found = read_grid(tmp_path / "rated.m")
+    expected = np.full(found.num_branches, np.inf)
+    expected[[0, 3]] = 1.2, 1.0  # one below the normal rating says nothing more than that one
+    assert found.branch_emergency.tolist() == expected.tolist()
+    assert read_grid("tests/cases/rules.m").digest != found.digest
 
 
 @pytest.fixture(scope="module")

@@ -47,7 +47,7 @@ def test_probability_and_standard_errors_are_those_of_the_scenarios(case30, few)
     )
     rows = {row.outage: row for row in screen(config, network=case30).rows}
     loads = sample_loads(case30, named_rng("case30", "scenarios"), 300, spread=0.5, regime="drawn")
-    from gridshift.study.risk import with_limits
+    from gridshift.study.limits import with_limits
 
     left = with_limits(case30.without(["line:9"]), v_min=0.95)
     each = np.array([risk_of(left, v[None]).excess for v in solve(left, loads).voltage])

@@ -17,7 +17,8 @@ from gridshift.grid.powerflow import solve
 from gridshift.grid.readers import read_grid
 from gridshift.grid.scenarios import named_rng, sample_loads
 from gridshift.study.beside import rank_correlation
-from gridshift.study.risk import risk_of, with_limits
+from gridshift.study.limits import with_limits
+from gridshift.study.risk import risk_of
 from gridshift.study.screening import ScreenConfig
 from gridshift.study.sweep import screen
 

@@ -1,10 +1,13 @@
 """Studies whose scenarios a study file describes."""
 
+from dataclasses import replace
+
 import numpy as np
+import pandapower.networks
 import pandas as pd
 import pytest
 
-from gridshift.errors import ScenarioError
+from gridshift.errors import OutageError, ScenarioError
 from gridshift.grid.powerflow import solve
 from gridshift.grid.readers import read_grid
 from gridshift.study.risk import risk_of
@@ -56,7 +59,7 @@ def test_rows_are_those_of_the_scenarios_that_the_file_draws(case14, tmp_path):
     assert len(study.rows) == 2
     for row in study.rows:
         left = drawn.network.without([row.outage])
-        from gridshift.study.risk import with_limits
+        from gridshift.study.limits import with_limits
 
         limited = with_limits(left, v_min=1.0, rating_mva=120.0)
         risk = risk_of(limited, solve(left, drawn.loads).voltage)
@@ -139,3 +142,43 @@ def test_a_table_is_taken_as_a_whole_and_other_contents_are_another_study(case14
     other = screen(config, network=case14, folder=tmp_path / "out")
     assert other.cost["resumed"] == 0
     assert {r.shift for r in other.rows}.isdisjoint({r.shift for r in first.rows})
+
+
+def test_outages_are_those_in_an_area_of_the_grid_or_of_the_file(tmp_path):
+    case30 = read_grid("case30")
+    net = pandapower.networks.case30()
+    zone = net.bus.zone
+    config = ScreenConfig(grid="case30", area="2", num_scenarios=2, num_holdout=2, workers=1)
+    found = {row.outage for row in screen(config, network=case30).rows}
+    ends = net.line[["from_bus", "to_bus"]].map(zone.get)
+    assert found == {f"line:{k}" for k in net.line.index[(ends == 2).any(axis=1)]}
+    assert 5 < len(found) < 41
+    pairs = screen(replace(config, contingencies="n-2", num_scenarios=1), network=case30)
+    assert len(pairs.rows) == len(found) * (len(found) - 1) // 2
+    file = written(
+        tmp_path, '[areas.few]\nbuses = ["bus:0", "bus:1"]\n[outages]\narea = "few"\n',
+        'grid = "case30"\nscenarios = 2\n',
+    )  # fmt: skip
+    rows = screen(ScreenConfig.of_study(file, workers=1, num_holdout=2), network=case30).rows
+    near = net.line[["from_bus", "to_bus"]].isin([0, 1]).any(axis=1)
+    assert {row.outage for row in rows} == {f"line:{k}" for k in net.line.index[near]}
+    with pytest.raises(OutageError, match=r"no area 'north'; there are 1, 2, 3 \(case30\)"):
+        screen(replace(config, area="north"), network=case30)
+    given = (
+        '[areas.few]\nbuses = ["bus:3"]\n[outages]\narea = "few"\ncontingencies = "generators"\n'
+    )
+    file = written(tmp_path, given, 'grid = "case30"\nscenarios = 2\n')
+    with pytest.raises(OutageError, match="none of 5 outages is in area 'few'"):
+        screen(ScreenConfig.of_study(file, workers=1), network=case30)
+
+
+def test_a_group_of_loads_may_be_an_area_of_the_grid(tmp_path):
+    case30 = read_grid("case30")
+    file = written(
+        tmp_path, '[[loads.group]]\narea = "2"\ndistribution = "uniform"\nlow = 0.5\nhigh = 1.5\n',
+        'grid = "case30"\nscenarios = 20\n',
+    )  # fmt: skip
+    net = pandapower.networks.case30()
+    drawn = read_study_file(file).draw(case30).loads
+    varies = np.ptp(drawn.load_p, axis=0) > 0
+    assert varies.tolist() == (net.bus.zone.loc[net.load.bus] == 2).tolist()

@@ -172,3 +172,38 @@ def test_a_surrogates_page_has_its_errors(study, ask):
     predicted = replace(study, rows=tuple(rows))
     found = ask(render(predicted), 'return $("holdout").querySelectorAll("circle").length')
     assert found == 2 * sum(row.num_scenarios > 0 for row in study.rows)
+
+
+def test_methods_beside_have_a_part_of_the_page_and_of_each_outage(study, ask):
+    def method(name, missed):
+        of = [
+            {"outage": row.outage, "severity": 1.1 * row.severity, "exact_severity": row.severity,
+             "mae": 1e-3, "num_rows": 20, "num_violated": 20, "num_missed": missed * (k % 3 == 1),
+             "num_false": 0}
+            for k, row in enumerate(study.rows) if row.status == "solved"
+        ]  # fmt: skip
+        cost = dict.fromkeys(("train_s", "data_s", "fit_s", "predict_s", "wall_s"), 1.0)
+        return {
+            "method": name, "num_context": 40, "num_outages": len(of), "num_failed": 0,
+            "problem": "", "mae": {"overall": 1e-3}, "rank_correlation": 0.9,
+            "missed_violations": 0.1, "num_violated": 20 * len(of),
+            "num_missed": sum(one["num_missed"] for one in of), "num_false": 0, "outages": of,
+            "cost": cost | {"num_solves": 100},
+        }  # fmt: skip
+
+    page = render(replace(study, beside=(method("ridge", 7), method("icw", 3))))
+    found = ask(page, """
+      const open_ = (i) => { rows()[i].click(); return $("detail").textContent; };
+      const number = (what) => $("beside").querySelectorAll(what).length;
+      return { methods: $("methods").tBodies[0].rows.length, charts: number("svg"),
+        points: number("circle"), worst: $("missed").tBodies[0].rows[0].textContent,
+        first: open_(1), wide: document.documentElement.scrollWidth };
+    """, size=(500, 900))  # fmt: skip
+    solved = [row for row in study.rows if row.status == "solved"]
+    assert (found["methods"], found["charts"], found["points"]) == (3, 2, 2 * len(solved))
+    assert found["wide"] <= 500
+    place = solved.index(study.rows[1])
+    missed = 7 * (place % 3 == 1)
+    assert f"misses {missed} of 20 scenarios" in found["first"]
+    assert "7 of 20" in found["worst"]
+    assert "3 of 20" in found["worst"]

@@ -7,15 +7,14 @@ import pytest
 
 from gridshift.errors import GridshiftError
 from gridshift.grid.statistics import Limits, Statistics
+from gridshift.study.limits import limit_notes, with_limits
 from gridshift.study.risk import (
     LOST_SUPPLY,
     UNSOLVED_SCENARIO,
-    limit_notes,
     lost_supply_severity,
     risk_from,
     risk_of,
     severity,
-    with_limits,
 )
 
 

@@ -1,14 +1,17 @@
 """Rows on disk: written whole, found by their task only."""
 
 import json
+import subprocess
+import sys
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from gridshift.errors import StorageError
-from gridshift.study import journal
-from gridshift.study.store import Store, task_key
+from gridshift.study import journal, store
+from gridshift.study.store import Store, table_of, task_key
 from gridshift.study.text import json_value
 
 TASK = {"outage": "line:9", "spread": 0.2, "limits": {"v_min": 0.94, "v_max": None}}
@@ -135,3 +138,28 @@ def test_numbers_without_a_json_word_become_none():
         "a": [1.0, None],
         "b": {"c": None},
     }
+
+
+def test_a_table_by_buffers_is_that_of_pyarrow(study, monkeypatch):
+    rows = [row.stored() | {"exact": k % 3 == 0} for k, row in enumerate(study.rows)]
+    rows[3]["name"] = "Mühle – 380 kV"
+    found, expected = table_of(rows), pa.Table.from_pylist(rows)
+    assert any(row["cut_off"] for row in rows)
+    assert found.schema == expected.schema
+    found.validate(full=True)
+    assert repr(found.to_pylist()) == repr(expected.to_pylist())  # NaN is equal to itself there
+    monkeypatch.setattr(store, "MOST_ITEMS", 10)
+    assert repr(table_of(rows).to_pylist()) == repr(expected.to_pylist())
+    assert table_of([]).num_rows == 0
+
+
+def test_a_study_imports_no_pandas(tmp_path):
+    code = (
+        "import sys, gridshift as gs\n"
+        "config = gs.ScreenConfig(grid='case9', num_scenarios=2, workers=1)\n"
+        f"gs.screen(config, folder={str(tmp_path)!r})\n"
+        "print([name for name in ('pandas', 'torch', 'pandapower') if name in sys.modules])\n"
+    )
+    told = [subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+            for _ in range(2)]  # fmt: skip
+    assert told[1].stdout == "[]\n"  # the first may have read the grid by pandapower

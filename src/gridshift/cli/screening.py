@@ -62,10 +62,13 @@ if TYPE_CHECKING:
         "--out screened14-newton",
         "gridshift screen case14 --scenarios 50 --beside ridge:40,tangent2 --emergency-rating 1.2 "
         "--rating 100 --out screened14-newton --json",
+        "gridshift screen case14 --scenarios 50 --ratings ratings14.csv --seasonal-factor 0.9 "
+        "--out rated14",
         "gridshift screen case14 --precision 0.05 --ignore-below 0.1 --refuse-splits "
         "--out precise14",
         "gridshift screen --study study14.toml --contingencies generators --redistribute slack "
         "--out studied14",
+        "gridshift screen case14 --contingencies all --area 1 --scenarios 50 --out area14",
         "gridshift screen case14 --contingencies n-2 --most-pairs 100 --scenarios 50 --out pairs14",
         "gridshift screen case14 --method compensation --base quadratic --context 10 "
         "--scenarios 200 --out compensated14",
@@ -107,8 +110,17 @@ if TYPE_CHECKING:
 @click.option("--v-max", type=float, help="Upper voltage limit of every bus, p.u.")
 @click.option("--rating", type=float, help="Rating where the grid gives none, MVA at 1 p.u.")
 @click.option(
+    "--ratings", type=click.Path(), metavar="FILE",
+    help="Ratings by element (CSV or parquet): columns element and some of normal_mva, "
+    "emergency_mva, normal_ka, emergency_ka.",
+)  # fmt: skip
+@click.option(
     "--emergency-rating", type=float, metavar="FACTOR",
     help="Count loadings beyond this multiple of the ratings apart.",
+)  # fmt: skip
+@click.option(
+    "--seasonal-factor", type=float, default=1.0, show_default=True,
+    help="What all ratings are multiplied by.",
 )  # fmt: skip
 @click.option(
     "--workers", type=click.IntRange(1, 1024), help="Outages studied at once.  [default: all cores]"

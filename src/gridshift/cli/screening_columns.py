@@ -15,8 +15,9 @@ STUDY_KEYS = GRID_KEY | {
     "`rank_correlation` (Spearman, of severities), `missed_violations` (share of the "
     "scenarios with a violation in which it predicts none), `num_violated`, "
     "`num_missed`, `num_false`, `num_outages`, `num_failed`, "
-    "`problem` (of the first that failed), `outages`, `cost` (s: `train_s`, `data_s`, "
-    "`fit_s`, `predict_s`, `wall_s`; `num_solves`)",
+    "`problem` (of the first that failed), `outages` (of each `severity`, `exact_severity`, "
+    "`mae`, `num_rows`, `num_violated`, `num_missed`, `num_false`), `cost` (s: `train_s`, "
+    "`data_s`, `fit_s`, `predict_s`, `wall_s`; `num_solves`)",
     "system": "sums over the outages with failure rates: `failures_per_year`, "
     "`violations_per_year`, `energy_not_served_mwh`; `num_with_rates`",
     "notes": "what the study cannot say, and warnings met on the way",
@@ -51,8 +52,10 @@ COLUMNS = {
     "stopped": "with --precision, why no more were solved: `precision` is reached, `harmless` "
     "(below --ignore-below with all of its interval), or `all` are used",
     "violation_probability": "probability that a limit is exceeded or that there is no solution",
-    "standard_error": "of that, after Wilson; with a surrogate the share of the hold-out that it "
-    "gets wrong comes on top",
+    "violation_low": "lower bound of its 95 % interval, after Wilson; with a surrogate, scenarios "
+    "nearer to a limit than its largest error on the hold-out don't count",
+    "violation_high": "upper bound; with a surrogate, these scenarios count",
+    "standard_error": "half the width of that interval over 1.96",
     "severity_standard_error": "of the severity, from the scenarios alone",
     "num_context": "solved cases that the method was given",
     "num_solves": "solves that this outage took, failed ones included",
@@ -73,7 +76,10 @@ COLUMNS = {
     "under_probability": "how often",
     "over_bus": "bus most often above its upper limit",
     "over_probability": "how often",
-    "any_emergency": "share of scenarios with a loading beyond --emergency-rating",
+    "any_emergency": "share of scenarios with a loading beyond an emergency rating; null without "
+    "such",
+    "emergency_branch": "branch that is most often beyond its emergency rating, if any is",
+    "emergency_probability": "how often",
     "added_severity": "severity less the intact grid's in the same scenarios",
     "added_probability": "`violation_probability` less the intact grid's",
     "added_bus": "bus whose expected violation grows most against the intact grid, if any does",
@@ -108,6 +114,7 @@ COLUMNS = {
     "bus_voltage_p95": "by bus, its 95 % quantile",
     "bus_voltage_max": "by bus, its largest",
     "branch_overload_probability": "by branch, share of scenarios with a loading above 1",
+    "branch_emergency_probability": "by branch, share of scenarios beyond its emergency rating",
     "branch_overload": "by branch, expected loading beyond 1",
     "branch_loading": "by branch, mean loading",
     "branch_loading_p95": "by branch, 95 % quantile of the loading, to 0.016 below 2",

@@ -51,6 +51,7 @@ def print_study(console: "Console", result: "Screening", top: int, came_from: st
 def _ranking(result: "Screening", top: int):
     shown, config = result.rows[:top], result.config
     unsolved = any(row.unsolved > 0 for row in shown)
+    emergency = any(row.any_emergency > 0 for row in shown)
     predicted = any(row.mae["overall"] == row.mae["overall"] for row in shown)
     rows = [
         (
@@ -58,6 +59,7 @@ def _ranking(result: "Screening", top: int):
             _named(row, result.network),
             f"{row.mw_at_risk:,.1f} MW" if row.lost_supply else row.severity,
             _probability(row.violation_probability, row.standard_error),
+            *([_percent(row.any_emergency)] if emergency else []),
             *([_percent(row.unsolved)] if unsolved else []),
             _where(row),
             _adds(row) or None,
@@ -66,7 +68,8 @@ def _ranking(result: "Screening", top: int):
         for rank, row in enumerate(shown, 1)
     ]
     columns = (
-        ">#", "outage", ">severity", ">violation\n(%)", *([">unsolved\n(%)"] if unsolved else []),
+        ">#", "outage", ">severity", ">violation\n(%)",
+        *([">emergency\n(%)"] if emergency else []), *([">unsolved\n(%)"] if unsolved else []),
         "worst at\n(% violated)", "it adds\n(%)", *([">error\n(p.u.)"] if predicted else []),
     )  # fmt: skip
     up_to = "up to " if config.precision is not None else ""
@@ -138,8 +141,13 @@ def _legend(result: "Screening", shown: "tuple[OutageRow, ...]") -> list[str]:
         "violation: share of scenarios with a limit exceeded or without a solution, ± standard "
         f"error; it adds: against the intact grid; {drawn}"
     ]
+    if any(row.any_emergency > 0 for row in shown):
+        lines.append("emergency: share of scenarios with a loading beyond an emergency rating")
     if any(row.mae["overall"] == row.mae["overall"] for row in shown):
-        lines.append("error: mean over all outputs of the hold-out")
+        lines.append(
+            "error: mean over all outputs of the hold-out; the standard error counts what the "
+            "largest error there leaves undecided"
+        )
     if any(row.lost_supply for row in shown):
         lines.append(
             "MW instead of a severity: loss of supply, ranked first by the demand at risk "

@@ -23,9 +23,14 @@ studied_options = in_order(
         default="lines",
         show_default=True,
         metavar="WHICH",
-        help="lines, trafos, all (branches), generators, buses, loads, shunts, n-2 (pairs of "
-        "lines), or a file with one outage a line: elements; name; failures a year; hours of "
-        "repair.",
+        help="lines, trafos, all (branches), generators, static (other supply of a bus), buses, "
+        "loads, shunts, n-2 (pairs of lines), or a file: one outage a line (elements; name; "
+        "failures a year; hours of repair), PSS/E's .con, or a MATPOWER change table (.m).",
+    ),
+    click.option(
+        "--area", metavar="NAME",
+        help="Only outages in this area: one of the study file, or else of the grid (pandapower's "
+        "zone, MATPOWER's area).",
     ),
     click.option(
         "--refuse-splits",

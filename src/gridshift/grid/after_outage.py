@@ -1,4 +1,4 @@
-"""A grid after an outage of any elements: branches, generators, loads, shunts, whole buses."""
+"""A grid after an outage of any elements: branches, generators, supply, loads, shunts, buses."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -8,8 +8,11 @@ import numpy as np
 
 from gridshift.arrays import Int, Real
 from gridshift.errors import OutageError
+from gridshift.grid.names import end_buses
 from gridshift.grid.network import BusKind, Network
 
+STATIC = "static:"
+"""Prefix of what a bus is fed beside the generators of the table, `static:7` at `bus:7`."""
 SHUNT = "shunt:"
 """Prefix of all that is connected to ground at a bus, `shunt:7` at `bus:7`."""
 
@@ -37,7 +40,7 @@ class AfterOutage:
 
 
 def other_elements(network: Network, kind: str) -> list[str]:
-    """Elements of a kind other than branches: `generators`, `buses`, `loads`, `shunts`.
+    """Elements of a kind other than branches: `generators`, `static`, `buses`, `loads`, `shunts`.
 
     Generators are those whose power is scheduled, not what holds a slack bus.
     """
@@ -47,14 +50,48 @@ def other_elements(network: Network, kind: str) -> list[str]:
         return [label for label in network.load_labels if label.startswith("load:")]
     if kind == "shunts":
         return [_shunt(network.bus_labels[b]) for b in np.flatnonzero(network.bus_shunt)]
+    if kind == "static":
+        drawn = (label for label in network.load_labels if label.startswith(STATIC))
+        return [*static_supply(network), *drawn]
     movable = [network.gen_labels[row] for row in network.scheduled_gen]
     return list(dict.fromkeys(label for label in movable if label.startswith("gen:")))
 
 
+def static_supply(network: Network) -> dict[str, tuple[int, complex]]:
+    """Bus, and nominal power given, p.u., of all supply beside the generators: `static:7` of bus 7.
+
+    A network knows its static generators (pandapower's `sgen`, MATPOWER's generators at PQ buses)
+    as one injection per bus. Its reactive power goes with the active one, unless something draws
+    power there that is summed up with it.
+    """
+    fixed, drawn = network.bus_fixed, np.maximum(network.bus_consumed, -network.bus_fixed.real)
+    given = fixed.real + drawn
+    found = {}
+    for bus in np.flatnonzero(given > 1e-12 * (1 + drawn)).tolist():
+        reactive = 0.0 if network.bus_consumed[bus] else fixed[bus].imag
+        label = STATIC + network.bus_labels[bus].removeprefix("bus:")
+        found[label] = bus, complex(given[bus], reactive)
+    return found
+
+
 def knows(network: Network, label: str) -> bool:
     """Whether the grid has this element, of whatever kind, in service or not."""
-    kinds = ("buses", "loads", "shunts", "generators")
+    kinds = ("buses", "loads", "shunts", "generators", "static")
     return label in network.elements or any(label in other_elements(network, k) for k in kinds)
+
+
+def buses_of(network: Network, label: str) -> tuple[int, ...]:
+    """The buses that an element stands at, of whatever kind; none if it is unknown."""
+    if label in network.elements:
+        return end_buses(network, label)
+    if label in network.bus_rows:
+        return (network.bus_rows[label],)
+    rows = dict(zip(network.load_labels, network.load_bus.tolist(), strict=True))
+    rows |= dict(zip(network.gen_labels, network.gen_bus.tolist(), strict=True))
+    if label in rows:
+        return (rows[label],)
+    bus = network.bus_rows.get("bus:" + label.partition(":")[2])
+    return () if bus is None else (bus,)
 
 
 def after_outage(
@@ -62,10 +99,10 @@ def after_outage(
 ) -> AfterOutage:
     """The grid without these elements.
 
-    A bus takes its branches, loads, generators and shunts with it. What a generator was scheduled
-    to give is shared by the others in proportion to what they are scheduled to give, the slack's
-    included; without `redistribute` the slack takes all of it. A bus that no generator holds any
-    longer has no voltage set-point.
+    A bus takes its branches, loads, generators and shunts with it. What a generator or other supply
+    was scheduled to give is shared by the generators left in proportion to what they are scheduled
+    to give, the slack's included; without `redistribute` the slack takes all of it. A bus that no
+    generator holds any longer has no voltage set-point.
 
     Raises:
         OutageError: an element that the grid doesn't have, or that is out of service already.
@@ -86,6 +123,11 @@ def after_outage(
     # a generator whose power a study draws is a demand of the other sign
     drawn = loads & ~np.char.startswith(np.array(network.load_labels, dtype=str), "load:")
     lost -= network.load_power.real[drawn].sum()
+    fixed = network.bus_fixed.copy()
+    for label, (bus, power) in static_supply(network).items():
+        if label in gone:
+            fixed[bus] -= power
+            lost += power.real
     gen_p = np.where(gens, 0.0, network.gen_p)
     shunt = network.bus_shunt.copy()
     shunt[[b for b, label in enumerate(network.bus_labels) if _shunt(label) in gone]] = 0
@@ -96,7 +138,7 @@ def after_outage(
     if redistribute:
         gen_p += _shares(network, gens) * lost
     left = replace(
-        network, gen_p=gen_p[~gens], gen_bus=network.gen_bus[~gens],
+        network, gen_p=gen_p[~gens], gen_bus=network.gen_bus[~gens], bus_fixed=fixed,
         bus_shunt=shunt, bus_kind=kind, bus_v_set=v_set,
         branch_in_service=_in_service(network, switched, buses), outage_of=None,
         gen_labels=tuple(network.gen_labels[row] for row in np.flatnonzero(~gens)),

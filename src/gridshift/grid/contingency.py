@@ -21,7 +21,7 @@ from gridshift.grid.scenarios import named_rng, sample_loads
 Outage = tuple[str, ...]
 """Labels of the elements that are out, by kind and then by number; `()` is the intact grid."""
 
-OutageKind = Literal["lines", "trafos", "all", "generators", "buses", "loads", "shunts"]
+OutageKind = Literal["lines", "trafos", "all", "generators", "static", "buses", "loads", "shunts"]
 KINDS: dict[str, tuple[str, ...]] = {
     "lines": ("line", "branch"),
     "trafos": ("trafo", "trafo3w"),
@@ -29,7 +29,7 @@ KINDS: dict[str, tuple[str, ...]] = {
 }
 """Kinds of branches that each choice takes in, none meaning all; MATPOWER files know branches
 only."""
-OTHER_KINDS = ("generators", "buses", "loads", "shunts")
+OTHER_KINDS = ("generators", "static", "buses", "loads", "shunts")
 
 
 def label_order(label: str) -> tuple[str, int, str]:
@@ -62,7 +62,7 @@ def parse_outage(
     Args:
         network: the grid.
         text: what is out.
-        branches_alone: False takes `gen:2`, `bus:7`, `load:3` and `shunt:4` as well.
+        branches_alone: False takes `gen:2`, `static:7`, `bus:7`, `load:3`, `shunt:4` as well.
 
     Raises:
         OutageError: no element, one that the grid doesn't have, or one already out of service;

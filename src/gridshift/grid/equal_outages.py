@@ -55,5 +55,6 @@ def _signature(network: Network, branch: int) -> bytes:
     y, rating = network.branch_y[branch], network.branch_rating[branch]
     if ends[0] > ends[1]:
         ends, y, rating = ends[::-1], y[::-1], rating[::-1]
-    rated = network.branch_rated[branch]
-    return b"".join(np.ascontiguousarray(part).tobytes() for part in (ends, y, rating, rated))
+    rated, emergency = network.branch_rated[branch], network.branch_emergency[branch]
+    parts = (ends, y, rating, rated, emergency)
+    return b"".join(np.ascontiguousarray(part).tobytes() for part in parts)

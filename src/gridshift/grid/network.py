@@ -81,10 +81,16 @@ class Network:
     branch_rated: Bool
     """(E,) whether the limit is a real one, not a placeholder for 'unlimited'."""
     rating_kind: Literal["current", "power"]
+    branch_emergency: Real = field(default_factory=lambda: np.full((), np.inf))
+    """(E,) emergency rating (MATPOWER's RATE_C) as a multiple of the rating, at least 1; inf:
+    none."""
 
     names: Mapping[str, str] = field(default_factory=dict, repr=False)
     """What the source calls its elements, by label; those without a name of their own are not
     there. Names and positions are for people: not part of the digest, not used by any number."""
+    areas: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The source's area of each bus that has one (pandapower's zone, MATPOWER's BUS_AREA), by
+    label; like names, not part of the digest."""
     bus_xy: Real = field(default_factory=lambda: np.full((), np.nan), repr=False)
     """(B, 2) where buses are drawn, to the east and to the north; NaN where the source says
     nothing."""
@@ -98,6 +104,9 @@ class Network:
         if not self.bus_consumed.ndim:
             zeros = np.full(self.num_buses, float(self.bus_consumed))
             object.__setattr__(self, "bus_consumed", zeros)
+        if not self.branch_emergency.ndim:
+            same = np.full(self.num_branches, float(self.branch_emergency))
+            object.__setattr__(self, "branch_emergency", same)
         if not self.bus_xy.ndim:
             object.__setattr__(self, "bus_xy", np.full((self.num_buses, 2), np.nan))
         for f in fields(self):
@@ -278,9 +287,11 @@ class Network:
         state = hashlib.sha256()
         for f in fields(self):
             value = getattr(self, f.name)
-            # Without consumption there, the digest is that of a grid that doesn't know of it.
-            known = f.name != "bus_xy" and (f.name != "bus_consumed" or value.any())
-            if isinstance(value, np.ndarray) and known:
+            # Where a later field says nothing, the digest is that of a grid without it.
+            silent = (f.name == "bus_consumed" and not value.any()) or (
+                f.name == "branch_emergency" and np.isinf(value).all()
+            )
+            if isinstance(value, np.ndarray) and f.name != "bus_xy" and not silent:
                 state.update(f.name.encode())
                 state.update(np.ascontiguousarray(value).tobytes())
         state.update(

@@ -17,7 +17,7 @@ import numpy as np
 from gridshift.errors import StorageError
 from gridshift.grid.network import Network
 
-FORMAT = "gridshift network 2"
+FORMAT = "gridshift network 3"
 
 
 def network_content(network: Network, notes: Sequence[str], *, key: str) -> bytes:
@@ -32,7 +32,7 @@ def network_content(network: Network, notes: Sequence[str], *, key: str) -> byte
     values = {f.name: getattr(network, f.name) for f in fields(network) if f.name != "outage_of"}
     arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
     others = {name: value for name, value in values.items() if name not in arrays}
-    others["names"] = dict(network.names)
+    others |= {"names": dict(network.names), "areas": dict(network.areas)}
     text = json.dumps({"network": others, "notes": list(notes)})
     body = io.BytesIO()
     np.savez(body, allow_pickle=False, **arrays, json=np.frombuffer(text.encode(), np.uint8))

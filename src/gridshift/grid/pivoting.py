@@ -1,13 +1,15 @@
 """Newton's method with a pivoting factorisation (SuperLU), for the few rows that need one."""
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy.sparse.linalg import SuperLU, splu
 
 from gridshift.arrays import Complex, Int, Real
 from gridshift.grid.equations import jacobian
 from gridshift.grid.network import Network
+
+if TYPE_CHECKING:
+    from scipy.sparse.linalg import SuperLU
 
 
 class Pivoted(NamedTuple):
@@ -41,6 +43,8 @@ def pivoting_newton(
 def _solve_one(
     network: Network, power: Complex, v: Complex, tol: float, max_steps: int
 ) -> tuple[Complex, float, int, float]:
+    from scipy.sparse.linalg import splu  # a tenth of a second, which most grids save
+
     moving, pq = np.concatenate([network.pv, network.pq]), network.pq
     for step in range(max_steps + 1):
         off = v * (network.admittance @ v).conj() - power
@@ -60,7 +64,7 @@ def _solve_one(
     return v, mismatch, step, 0.0 if factors is None else _orientation(factors)
 
 
-def _orientation(factors: SuperLU) -> float:
+def _orientation(factors: "SuperLU") -> float:
     """Sign of the determinant: that of the pivots, turned by each odd permutation."""
     sign = np.prod(np.sign(factors.U.diagonal()))
     return float(sign * _parity(factors.perm_r) * _parity(factors.perm_c))

@@ -1,7 +1,7 @@
 """Statistics of many scenarios against limits: block by block, parts put together in any order.
 
 Counts, sums, extremes and histograms of a fixed size are whole numbers, so the parts of a study,
-whoever counted them and in whatever order they come, give the same bits. Of each scenario six
+whoever counted them and in whatever order they come, give the same bits. Of each scenario seven
 numbers are kept, so that its worst voltage and loading have exact quantiles.
 """
 
@@ -17,6 +17,7 @@ from gridshift.grid.kernels.statistics import (
     LOADING_BINS,
     MOST_ROWS,
     NUM_BINS,
+    NUM_OF_SCENARIO,
     VOLTAGE_BINS,
     shares_below,
     tally,
@@ -28,7 +29,7 @@ from gridshift.grid.workspace import interleaved
 
 HALF_WIDTH = 0.05
 """Stands for the half width of the voltage band, p.u., where there is one limit only or no band."""
-SCENARIO_BYTES = 6 * 8
+SCENARIO_BYTES = NUM_OF_SCENARIO * 8
 """Memory that each scenario takes while its outage is counted."""
 _LANES = Lanes(chord_lanes(0))
 
@@ -50,6 +51,8 @@ class Limits(NamedTuple):
     inverse_square: Real
     """(2 E,) of the ratings of both ends."""
     by_power: bool
+    emergency: Real
+    """(E,) loading that is the emergency rating, at least 1; inf without one."""
 
     @classmethod
     def of(cls, network: Network) -> "Limits":
@@ -66,6 +69,7 @@ class Limits(NamedTuple):
             admittance=interleaved(y),
             inverse_square=1 / np.square(network.branch_rating[rated].ravel()),
             by_power=network.rating_kind == "power",
+            emergency=network.branch_emergency[rated],
         )
 
     def without(self, network: Network) -> "Limits":
@@ -99,6 +103,8 @@ class Counts(NamedTuple):
     """(E, 2, 2) loading, loading beyond 1."""
     branch_extremes: Int
     overloaded: Int
+    emergency: Int
+    """(E,) loadings beyond the emergency rating."""
     bus_bins: np.ndarray
     """(B, bins) histogram of magnitudes."""
     branch_bins: np.ndarray
@@ -116,6 +122,7 @@ class Counts(NamedTuple):
             branch_sums=np.zeros((branches, 2, 2), np.int64),
             branch_extremes=np.tile(np.array(none), (branches, 1)),
             overloaded=np.zeros(branches, np.int64),
+            emergency=np.zeros(branches, np.int64),
             bus_bins=np.zeros((buses, NUM_BINS), np.int32),
             branch_bins=np.zeros((branches, NUM_BINS), np.int32),
         )
@@ -137,7 +144,13 @@ class Workspace(NamedTuple):
         """Room for one block."""
         w = _LANES.width
         bits = np.zeros((2, w), np.int64)
-        return cls(np.zeros(2 * num_buses * w), bits[0], bits[1], np.zeros(w), np.zeros(6 * w))
+        return cls(
+            np.zeros(2 * num_buses * w),
+            bits[0],
+            bits[1],
+            np.zeros(w),
+            np.zeros(NUM_OF_SCENARIO * w),
+        )
 
 
 class Distribution(NamedTuple):
@@ -184,7 +197,7 @@ class Statistics:
         self._work = self._work or Workspace.new(len(self.limits.low))
         for first in range(0, len(voltage), MOST_ROWS):
             rows = voltage[first : first + MOST_ROWS]
-            scenarios = np.empty((6, len(rows)))
+            scenarios = np.empty((NUM_OF_SCENARIO, len(rows)))
             tally(_LANES, self.limits, rows, self._work, self.counts, scenarios)
             self._scenarios.append(scenarios)
         self.num_rows += len(voltage)
@@ -204,7 +217,7 @@ class Statistics:
                 total += getattr(theirs, name)
                 total[..., 0] += total[..., 1] >> FRACTION
                 total[..., 1] &= (1 << FRACTION) - 1
-            for name in ("under", "over", "overloaded", "bus_bins", "branch_bins"):
+            for name in ("under", "over", "overloaded", "emergency", "bus_bins", "branch_bins"):
                 total = getattr(mine, name)
                 total += getattr(theirs, name)
             for name in ("bus_extremes", "branch_extremes"):
@@ -237,8 +250,8 @@ class Statistics:
         return statistics
 
     def scenarios(self) -> Real:
-        """(6, R) the numbers of each scenario, see `kernels.statistics.tally`, in no order."""
-        return np.concatenate([np.empty((6, 0)), *self._scenarios], axis=1)
+        """(7, R) the numbers of each scenario, see `kernels.statistics.tally`, in no order."""
+        return np.concatenate([np.empty((NUM_OF_SCENARIO, 0)), *self._scenarios], axis=1)
 
     def mean(self, sums: Int) -> Real:
         """Mean over scenarios of sums (..., 2) of whole quanta; NaN if there are none."""

@@ -56,7 +56,9 @@ def supplied_part(network: Network, *, lost_loads: Int | None = None) -> Supplie
         "bus_kind", "bus_kv", "bus_v_min", "bus_v_max", "bus_shunt", "bus_fixed", "bus_consumed",
         "bus_v_set", "v_start",
     )  # fmt: skip
-    by_branch = ("branch_y", "branch_in_service", "branch_rating", "branch_rated")
+    by_branch = (
+        "branch_y", "branch_in_service", "branch_rating", "branch_rated", "branch_emergency",
+    )  # fmt: skip
     part = replace(
         network,
         **{name: getattr(network, name)[buses] for name in by_bus},

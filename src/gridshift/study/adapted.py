@@ -1,6 +1,5 @@
 """Outages whose scenarios a surrogate predicts, adapted to each and checked on a hold-out."""
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,17 +8,18 @@ from gridshift.adapt.certificate import CertifiedPredictor
 from gridshift.adapt.context import Context
 from gridshift.adapt.datasets import Dataset, generate
 from gridshift.adapt.method import Method
-from gridshift.arrays import Bool, Complex, Real
+from gridshift.arrays import Real
 from gridshift.errors import GridshiftError
 from gridshift.grid.contingency import Outage, outage_text
 from gridshift.grid.equations import worst_mismatch
 from gridshift.grid.layout import Layout
 from gridshift.grid.network import Network
-from gridshift.grid.statistics import Limits, Statistics
-from gridshift.study.counted import counted
-from gridshift.study.risk import risk_of
+from gridshift.grid.statistics import Statistics
+from gridshift.study.counted import counted, interval
+from gridshift.study.risk import risk_of, wilson
 from gridshift.study.row import CERTIFIED, FAILED, Clock
 from gridshift.study.setting import Setting
+from gridshift.study.surrogate_error import Predicted
 from gridshift.trial.metrics import NO_LIMIT, mean_absolute_errors, summarise
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def adapted(setting: Setting, outage: Outage, network: Network, clock: Clock) ->
     unsolved = (failed + holdout.num_solves - len(holdout)) / tried
     solves = {"num_solves": tried, "num_context": len(context.x)}
     limited, limits = setting.limits_on(left)
-    statistics = Statistics(limits)
+    statistics, predicted = Statistics(limits), Predicted.of(limits, left)
     try:
         with clock("fit"):
             predictor = method.fit(surrogate, context)
@@ -70,15 +70,25 @@ def adapted(setting: Setting, outage: Outage, network: Network, clock: Clock) ->
             _tally(certified, kept)
         with clock("risk"):
             statistics.add_complex(voltage)
+            predicted.statistics.add_complex(voltage)
     if not config.corrects:
         row = counted(setting, limited, statistics, unsolved) | solves
-        errors = _holdout_errors(setting, layout, holdout, predictor.predict)
+        told, failing = predictor.predict, wilson(unsolved, tried)
+        num_rows = setting.loads.num_rows
     else:
         marked = certified["marked"] / setting.loads.num_rows
         row = counted(setting, limited, statistics, marked) | solves | {"certified": certified}
-        errors = _holdout_errors(setting, layout, holdout, corrected.predict)
-    row["standard_error"] += errors.pop("wrong", 0.0)
-    return row | errors
+        told, failing = corrected.predict, wilson(marked, setting.loads.num_rows)
+        num_rows = statistics.num_rows
+    if num_rows:
+        y_hat = told(holdout.x)
+        pair = (layout.unpack_voltage(holdout.x, y) for y in (y_hat, holdout.y))
+        found = predicted.exceeded(
+            predicted.largest_errors(*pair), num_holdout=len(holdout), num_rows=num_rows
+        )
+        row |= interval(found.of_the_rest(failing))
+        row |= _holdout_errors(setting, layout, holdout, y_hat)
+    return row
 
 
 def solved_context(
@@ -101,31 +111,17 @@ def _tally(certified: dict[str, float], found: "Certified") -> None:
 
 
 def _holdout_errors(
-    setting: Setting, layout: Layout, holdout: Dataset, predict: Callable[[Real], Real]
+    setting: Setting, layout: Layout, holdout: Dataset, y_hat: Real
 ) -> dict[str, Any]:
     if not len(holdout):
         return {}
-    y_hat = predict(holdout.x)
     limited = setting.limited(holdout.network)
-    limits = Limits.of(limited)
     voltage = layout.unpack_voltage(holdout.x, y_hat)
     exact = layout.unpack_voltage(holdout.x, holdout.y)
-    wrong = violated(limits, voltage) != violated(limits, exact)
     demand = layout.unpack_loads(holdout.x).load_power
     return {
-        "wrong": float(wrong.mean()),
         "mae": mean_absolute_errors(layout, holdout.y, y_hat),
         "mismatch": summarise(worst_mismatch(holdout.network, voltage, demand)),
         "holdout_excess": risk_of(limited, exact).excess,
         "holdout_excess_predicted": risk_of(limited, voltage).excess,
     }
-
-
-def violated(limits: Limits, voltage: Complex) -> Bool:
-    """(R,) whether each state exceeds a limit; a state that is no finite numbers does."""
-    statistics, finite = Statistics(limits), np.isfinite(voltage).all(1)
-    statistics.add_complex(voltage)
-    found = np.ones(len(voltage), bool)
-    scenarios = statistics.scenarios()
-    found[finite] = scenarios[2] + scenarios[5] > 0
-    return found

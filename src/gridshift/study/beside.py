@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gridshift.arrays import Real
+from gridshift.arrays import Bool, Complex, Real
 from gridshift.errors import GridshiftError
 from gridshift.grid.contingency import Outage, parse_outage
 from gridshift.grid.network import Network
 from gridshift.grid.powerflow import solve
-from gridshift.grid.statistics import Statistics
+from gridshift.grid.statistics import Limits, Statistics
 from gridshift.study.pieces import tasks
 from gridshift.study.risk import risk_from, severity
 from gridshift.study.row import OutageRow
@@ -124,6 +124,7 @@ def _measured(
     }
 
 
+_OF_ROWS = ("num_rows", "num_violated", "num_missed", "num_false")
 _PARTS = ("data", "fit", "predict")
 
 
@@ -137,7 +138,7 @@ def _on_outage(setting: Setting, outage: Outage, num_rows: int) -> dict[str, Any
 
 
 def _compared(setting: Setting, outage: Outage, num_rows: int) -> dict[str, Any]:
-    from gridshift.study.adapted import solved_context, violated
+    from gridshift.study.adapted import solved_context
 
     method, surrogate = setting.method, setting.surrogate
     assert method is not None
@@ -162,7 +163,7 @@ def _compared(setting: Setting, outage: Outage, num_rows: int) -> dict[str, Any]
         y_hat = predictor.predict(x)
         predict_s += clock.lap()
         predicted = layout.unpack_voltage(x, y_hat)
-        truly, said = violated(limits, exact), violated(limits, predicted)
+        truly, said = _violated(limits, exact), _violated(limits, predicted)
         violations += truly.sum(), (truly & ~said).sum(), (said & ~truly).sum()
         statistics.add_complex(predicted)
         errors.append(mean_absolute_errors(layout, y, y_hat))
@@ -175,6 +176,16 @@ def _compared(setting: Setting, outage: Outage, num_rows: int) -> dict[str, Any]
         "num_false": int(violations[2]), "num_solves": context.num_solves, "data_s": data_s,
         "fit_s": fit_s, "predict_s": predict_s, **mean,
     }  # fmt: skip
+
+
+def _violated(limits: Limits, voltage: Complex) -> Bool:
+    """(R,) whether each state exceeds a limit; a state that is no finite numbers does."""
+    statistics, finite = Statistics(limits), np.isfinite(voltage).all(1)
+    statistics.add_complex(voltage)
+    found = np.ones(len(voltage), bool)
+    scenarios = statistics.scenarios()
+    found[finite] = scenarios[2] + scenarios[5] > 0
+    return found
 
 
 class _Seconds:
@@ -218,6 +229,7 @@ def _summary(one: Beside, rows: list[OutageRow], found: list[dict[str, Any]]) ->
             {
                 "outage": rows[i].outage, "severity": float(said[k]),
                 "exact_severity": float(exact[k]), "mae": found[i]["overall"],
+                **{name: found[i][name] for name in _OF_ROWS},
             }
             for k, i in enumerate(good)
         ],

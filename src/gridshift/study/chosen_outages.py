@@ -1,12 +1,18 @@
 """Which outages a study looks at, and which it leaves out and says so."""
 
+import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gridshift.grid.after_outage import after_outage
+from gridshift.arguments import shown
+from gridshift.errors import GridshiftWarning, OutageError
+from gridshift.grid.after_outage import after_outage, buses_of
 from gridshift.grid.contingency import demand_at, enumerate_outages, generation_at, outage_text
 from gridshift.grid.network import Network
 from gridshift.grid.outage_list import PAIRS, Contingency, select_contingencies
+from gridshift.study.description import nearest
+from gridshift.study.groups import Area, areas_of
 from gridshift.study.setting import Setting
 
 MANY_PAIRS = 10_000
@@ -33,14 +39,19 @@ def chosen_outages(setting: Setting) -> Chosen:
     config, network = setting.config, setting.network
     notes: tuple[str, ...] = ()
     num_lines = len(enumerate_outages(network)) if config.contingencies == PAIRS else 0
-    if num_lines * (num_lines - 1) // 2 > MANY_PAIRS:
+    if config.area is None and num_lines * (num_lines - 1) // 2 > MANY_PAIRS:
         from gridshift.grid.pair_estimate import worst_pairs
 
         found = worst_pairs(setting.limited(network), config.most_pairs)
         listed = [Contingency(outage=outage) for outage in found.outages]
         notes = (found.told,)
     else:
-        listed = select_contingencies(network, config.contingencies)
+        with warnings.catch_warnings(record=True) as met:
+            warnings.simplefilter("always", GridshiftWarning)
+            listed = select_contingencies(network, config.contingencies)
+        notes = tuple(str(one.message) for one in met)
+    if config.area is not None:
+        listed = _in_area(setting, listed)
     if not config.refuse_splits:
         return Chosen(contingencies=listed, notes=notes)
     splits = [split for split in (_split(network, one) for one in listed) if split]
@@ -48,6 +59,34 @@ def chosen_outages(setting: Setting) -> Chosen:
     splits.sort(key=lambda split: (-split["mw_cut_off"], -split["mw_generation_cut_off"]))
     kept = [one for one in listed if outage_text(one.outage) not in left_out]
     return Chosen(contingencies=kept, splitting=tuple(splits), notes=notes)
+
+
+def _in_area(setting: Setting, listed: list[Contingency]) -> list[Contingency]:
+    """Those all of whose elements stand in the study's area with one end at least."""
+    config, network = setting.config, setting.network
+    described: Mapping[str, Area] = {}
+    if config.study is not None:
+        from gridshift.study.study_file import read_study_file
+
+        described = read_study_file(config.study).uncertainty.areas
+    areas = areas_of(network, described)
+    if config.area not in areas:
+        told = f"no area {shown(config.area)}{nearest(str(config.area), sorted(areas))}"
+        raise OutageError(f"{told} ({network.name})")
+    inside = {*areas[config.area].tolist()}
+    where = {
+        label: not inside.isdisjoint(buses_of(network, label))
+        for label in {label for one in listed for label in one.outage}
+    }
+    kept = [one for one in listed if all(where[label] for label in one.outage)]
+    if not kept:
+        raise OutageError(f"none of {len(listed):,} outages is in area {shown(config.area)}")
+    if config.contingencies == PAIRS and len(kept) > MANY_PAIRS:
+        raise OutageError(
+            f"area {shown(config.area)} has {len(kept):,} pairs of lines; more than {MANY_PAIRS:,} "
+            "are ranked by an estimate for the whole grid alone: leave the area out"
+        )
+    return kept
 
 
 def _split(network: Network, one: Contingency) -> dict[str, Any] | None:

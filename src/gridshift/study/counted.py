@@ -8,7 +8,7 @@ from gridshift.arrays import Real
 from gridshift.grid.network import Network
 from gridshift.grid.powerflow import RowStatus
 from gridshift.grid.statistics import Statistics
-from gridshift.study.risk import UNSOLVED_SCENARIO, Risk, risk_from, severity, wilson
+from gridshift.study.risk import UNSOLVED_SCENARIO, Estimate, Risk, risk_from, severity, wilson
 from gridshift.study.row import OutageRow
 from gridshift.study.setting import Setting
 
@@ -28,9 +28,10 @@ def counted(
         unsolved: share of scenarios without one.
     """
     mean = statistics.mean_voltage()
-    risk = risk_from(network, statistics, emergency_rating=setting.config.emergency_rating)
+    risk = risk_from(network, statistics)
     bus = _worst(risk.voltage_violation)
     branch = _worst(risk.overload)
+    emergency = _worst(risk.emergency_probability)
     under, over = _worst(risk.under_probability), _worst(risk.over_probability)
     return {
         "status": RowStatus.SOLVED.text,
@@ -44,6 +45,8 @@ def counted(
         "any_voltage": risk.any_voltage,
         "any_overload": risk.any_overload,
         "any_emergency": risk.any_emergency,
+        "emergency_branch": _label(network.branch_labels, emergency),
+        "emergency_probability": _at(risk.emergency_probability, emergency),
         "shift": float(np.abs(mean - setting.voltage).mean()),
         "worst_bus": _label(network.bus_labels, bus),
         "worst_bus_probability": _at(risk.bus_probability, bus),
@@ -70,9 +73,18 @@ def _estimates(risk: Risk, unsolved: float) -> dict[str, float]:
     second = solved * (risk.excess_variance + risk.excess**2) + unsolved * UNSOLVED_SCENARIO**2
     variance = second - severity(excess=risk.excess, unsolved=unsolved) ** 2
     return {
-        "violation_probability": probability.share,
-        "standard_error": probability.standard_error,
+        **interval(probability),
         "severity_standard_error": float(np.sqrt(max(0.0, variance) / drawn)) if drawn else np.nan,
+    }
+
+
+def interval(probability: Estimate) -> dict[str, float]:
+    """Columns of the probability of a violation."""
+    return {
+        "violation_probability": probability.share,
+        "violation_low": probability.low,
+        "violation_high": probability.high,
+        "standard_error": probability.standard_error,
     }
 
 
@@ -117,6 +129,7 @@ def _arrays(risk: Risk) -> dict[str, Real]:
         "bus_voltage_p95": p95,
         "bus_voltage_max": most,
         "branch_overload_probability": risk.overload_probability,
+        "branch_emergency_probability": risk.emergency_probability,
         "branch_overload": risk.overload,
         "branch_loading": risk.loading,
         "branch_loading_p95": loading_p95,

@@ -82,6 +82,9 @@ def buses_frame(study: "Screening") -> "pd.DataFrame":
 def branches_frame(study: "Screening") -> "pd.DataFrame":
     """A row for each outage and rated branch: probability of an overload, and the loadings.
 
+    `probability` is that of a loading beyond the normal rating, `emergency_probability` beyond the
+    emergency rating, NaN without one.
+
     Loadings `mean`, `p95`, `p99`, `max` in per cent of the rating and in kA at the branch's first
     end; where ratings are apparent powers, kA at 1 p.u. voltage. Changes are against the intact
     grid. A transformer with three windings has three branches of the same label.
@@ -101,6 +104,7 @@ def branches_frame(study: "Screening") -> "pd.DataFrame":
     table.add("probability", lambda row: row.branch_overload_probability[at])
     table.add("probability_change",
               lambda row: (branch_probability(row) - branch_probability(intact))[at])  # fmt: skip
+    table.add("emergency_probability", lambda row: row.branch_emergency_probability[at])
     for name in ("mean", "p95", "p99", "max"):
         field = "branch_loading" + (f"_{name}" if name != "mean" else "")
         values = table.add(f"{name}_percent", lambda row, f=field: 100 * getattr(row, f)[at])

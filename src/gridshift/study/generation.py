@@ -8,12 +8,11 @@ import numpy as np
 
 from gridshift.arguments import shown
 from gridshift.arrays import Real
+from gridshift.grid.after_outage import static_supply
 from gridshift.grid.network import Network
 from gridshift.study.description import Key, UncertaintyError, chosen, finite
 
 By = Literal["given", "size", "headroom"]
-STATIC = "static:"
-"""Prefix of what a bus is fed beside the generators of the table, `static:7` at `bus:7`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,10 +30,7 @@ class Generator:
 def generators(network: Network) -> dict[str, Generator]:
     """What a study can let vary, by label: `gen:2`, and `static:7` for all other supply of bus 7.
 
-    A network knows its static generators (pandapower's `sgen`, MATPOWER's generators at PQ buses)
-    as one injection per bus. Its reactive power goes with the active one, unless something draws
-    power there that is summed up with it. The two ends of a DC line can't be told apart from each
-    other, so they aren't among them.
+    The two ends of a DC line can't be told apart from each other, so they aren't among them.
     """
     found = {
         label: Generator(bus=int(bus), power=complex(p), row=row)
@@ -43,13 +39,10 @@ def generators(network: Network) -> dict[str, Generator]:
         )
         if bus not in network.slack and label.startswith("gen:")
     }
-    fixed, drawn = network.bus_fixed, np.maximum(network.bus_consumed, -network.bus_fixed.real)
-    given = fixed.real + drawn
-    for bus in np.flatnonzero(given > 1e-12 * (1 + drawn)).tolist():
-        reactive = 0.0 if network.bus_consumed[bus] else fixed[bus].imag
-        label = STATIC + network.bus_labels[bus].removeprefix("bus:")
-        found[label] = Generator(bus=bus, power=complex(given[bus], reactive), row=None)
-    return found
+    return found | {
+        label: Generator(bus=bus, power=power, row=None)
+        for label, (bus, power) in static_supply(network).items()
+    }
 
 
 def with_columns(network: Network, labels: Sequence[str]) -> Network:

@@ -68,6 +68,20 @@ class Area:
         return rows
 
 
+def areas_of(network: Network, described: Mapping[str, Area]) -> dict[str, Int]:
+    """Buses of the areas that a study describes, or, where it describes none, of the grid's own.
+
+    Raises:
+        UncertaintyError: an area of buses that this grid doesn't have.
+    """
+    if described:
+        return {name: area.rows(network, ("areas", name)) for name, area in described.items()}
+    rows: dict[str, list[int]] = {}
+    for label, name in network.areas.items():
+        rows.setdefault(name, []).append(network.bus_rows[label])
+    return {name: np.array(sorted(found)) for name, found in rows.items()}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Correlation:
     """Gaussian copula of active powers; `rho` is the correlation of the normal scores.

@@ -9,8 +9,9 @@ from gridshift.study.setting import Setting
 from gridshift.trial.exact import EXACT
 
 TOLD = (
-    "severity", "unsolved", "violation_probability", "standard_error", "any_voltage",
-    "any_overload", "any_emergency", "under_bus", "under_probability", "over_bus",
+    "severity", "unsolved", "violation_probability", "violation_low", "violation_high",
+    "standard_error", "any_voltage", "any_overload", "any_emergency", "emergency_branch",
+    "emergency_probability", "under_bus", "under_probability", "over_bus",
     "over_probability", "worst_bus", "worst_bus_probability", "worst_branch",
     "worst_branch_probability", "worst_voltage", "worst_loading", "num_scenarios",
 )  # fmt: skip

@@ -30,6 +30,8 @@ FULL_BYTES, SHORT_BYTES = 4_000_000, 1_300_000
 """Of the page: for outages with every bus and branch, and for those with the most affected."""
 NUM_SHORT = 12
 """Buses and branches of the latter."""
+NUM_MISSED = 10
+"""Outages of which surrogates miss most, in a table of their own."""
 NUM_HEAT_ROWS, NUM_HEAT_COLUMNS = 25, 36
 NOTHING = 65535
 BUS = ("min", "p5", "mean", "p95", "max")
@@ -40,16 +42,18 @@ def page_data(study: Screening, rises: Sequence[Rise]) -> dict[str, Any]:
     """All that the page's script needs; `rises` are those of the rows."""
     rows = study.rows[:MOST_ROWS]
     rated = rated_branches(study.limited)
-    details, num_full = _details(study, rows, rated)
+    grid = _grid(study, rated)
+    details, num_full = _details(study, rows, rated, emergency=grid["emergency"])
     return {
-        "grid": _grid(study, rated),
-        "intact": _packed(study.intact_row, None, rated, None),
+        "grid": grid,
+        "intact": _packed(study.intact_row, None, rated, None, emergency=grid["emergency"]),
         "intactSeverity": _real(study.intact["severity"]),
         "rows": _rows(study, rows, rises[:MOST_ROWS]),
         "details": details,
         "numFull": num_full,
         "heat": {name: _heat(study, rows, bus=name == "voltage")
                  for name in ("voltage", "overload")},
+        "beside": _beside(study, rows),
         "splitting": {split["outage"]: _real(split["mw_cut_off"]) for split in study.splitting},
     }  # fmt: skip
 
@@ -74,6 +78,7 @@ def _grid(study: Screening, rated: Int) -> dict[str, Any]:
         "low": _base64(_whole(network.bus_v_min, 1e4), "<u2"),
         "high": _base64(_whole(network.bus_v_max, 1e4), "<u2"),
         "rated": _base64(rated, "<u4"),
+        "emergency": bool(np.isfinite(network.branch_emergency[rated]).any()),
         "ka": [_real(value) for value in rating_ka(network)[rated]],
     }
 
@@ -88,6 +93,10 @@ def _rows(study: Screening, rows: Sequence[OutageRow], rises: Sequence[Rise]) ->
         "severity": [_real(row.severity) for row in rows],
         "mw": [_real(row.mw_at_risk) if row.lost_supply else None for row in rows],
         "p": [_real(limit_probability(row)) for row in rows],
+        "sure": [[_real(row.violation_low), _real(row.violation_high)] for row in rows],
+        "emergency": [_real(row.any_emergency) for row in rows],
+        "emergencyBranch": [first.get(row.emergency_branch, -1) for row in rows],
+        "emergencyP": [_real(row.emergency_probability) for row in rows],
         "voltage": [_real(row.any_voltage) for row in rows],
         "overload": [_real(row.any_overload) for row in rows],
         "unsolved": [_real(row.unsolved) for row in rows],
@@ -111,18 +120,53 @@ def _rows(study: Screening, rows: Sequence[OutageRow], rises: Sequence[Rise]) ->
     }  # fmt: skip
 
 
+def _beside(study: Screening, rows: Sequence[OutageRow]) -> list[dict[str, Any]]:
+    """Of each method: its name, and by rank severity, error, and scenarios missed, violated, false.
+
+    Exact severities are of the scenarios with a solution, those that it was compared on.
+    """
+    rank_of = {row.outage: rank for rank, row in enumerate(rows)}
+    numbers = ("severity", "exact_severity", "mae", "num_missed", "num_violated", "num_false")
+    return [
+        {
+            "name": one["method"],
+            "at": {
+                rank_of[of["outage"]]: [_real(float(of[name])) for name in numbers]
+                for of in one["outages"] if of["outage"] in rank_of
+            },
+        }
+        for one in study.beside
+    ]  # fmt: skip
+
+
+def most_missed(study: Screening) -> list[tuple[str, list[dict[str, Any] | None]]]:
+    """Outages of which methods miss most violations, and what each of the methods says of them."""
+    of = [{found["outage"]: found for found in one["outages"]} for one in study.beside]
+    missed = {
+        row.outage: max((each[row.outage]["num_missed"] for each in of if row.outage in each),
+                        default=0)
+        for row in study.rows
+    }  # fmt: skip
+    worst = sorted((name for name in missed if missed[name]), key=lambda name: -missed[name])
+    return [(name, [each.get(name) for each in of]) for name in worst[:NUM_MISSED]]
+
+
 def _details(
-    study: Screening, rows: Sequence[OutageRow], rated: Int
+    study: Screening, rows: Sequence[OutageRow], rated: Int, *, emergency: bool
 ) -> tuple[dict[int, dict[str, str]], int]:
     """By rank counted from 0; and how many outages have every bus and branch."""
-    each = 4 / 3 * 2 * ((len(BUS) + 2) * study.network.num_buses + (len(BRANCH) + 1) * len(rated))
+    by_branch = len(BRANCH) + 1 + emergency
+    each = 4 / 3 * 2 * ((len(BUS) + 2) * study.network.num_buses + by_branch * len(rated))
     studied = [rank for rank, row in enumerate(rows) if len(row.bus_voltage_mean)]
     num_full = min(len(studied), int(FULL_BYTES / each))
-    found = {rank: _packed(rows[rank], None, rated, None) for rank in studied[:num_full]}
+    found = {
+        rank: _packed(rows[rank], None, rated, None, emergency=emergency)
+        for rank in studied[:num_full]
+    }
     short = 8 / 3 * NUM_SHORT * (len(BUS) + len(BRANCH) + 7)
     for rank in studied[num_full : num_full + int(SHORT_BYTES / short)]:
         buses, branches = _most_affected(rows[rank], study.intact_row, rated)
-        found[rank] = _packed(rows[rank], buses, rated, branches)
+        found[rank] = _packed(rows[rank], buses, rated, branches, emergency=emergency)
     return found, num_full
 
 
@@ -141,7 +185,9 @@ def _largest(score: Real) -> Int:
     return np.sort(np.argpartition(-score, NUM_SHORT)[:NUM_SHORT])
 
 
-def _packed(of: OutageRow, buses: Int | None, rated: Int, branches: Int | None) -> dict[str, str]:
+def _packed(
+    of: OutageRow, buses: Int | None, rated: Int, branches: Int | None, *, emergency: bool
+) -> dict[str, str]:
     """Quantities of buses and rated branches: all of them, or those given, whose numbers follow."""
     voltage = [getattr(of, f"bus_voltage_{name}") for name in BUS]
     loading = [getattr(of, f"branch_loading{name}") for name in BRANCH]
@@ -150,6 +196,8 @@ def _packed(of: OutageRow, buses: Int | None, rated: Int, branches: Int | None) 
     on = rated if branches is None else rated[branches]
     by_bus = [*(_whole(v[at], 1e4) for v in voltage), _share(under[at]), _share(over[at])]
     by_branch = [*(_whole(v[on], 1e3) for v in loading), _share(branch_probability(of)[on])]
+    if emergency:
+        by_branch.append(_share(of.branch_emergency_probability[on]))
     packed = {"b": _base64(np.concatenate(by_bus), "<u2"),
               "l": _base64(np.concatenate(by_branch), "<u2")}  # fmt: skip
     if buses is not None and branches is not None:

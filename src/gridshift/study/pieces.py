@@ -14,7 +14,7 @@ from gridshift.study.store import task_key
 from gridshift.trial.exact import EXACT
 from gridshift.version import VERSION
 
-FORMAT = 5
+FORMAT = 6
 """Raised whenever stored rows change their meaning; older ones are then recomputed."""
 TOGETHER = 16
 """Outages at most whose topologies are prepared together: a multiple of Newton's lanes."""
@@ -25,7 +25,8 @@ GROUP_BYTES = 1 << 26
 BUS_ROWS = 1 << 28
 """Scenarios times buses of a run that is worked on apart: some seconds of one core."""
 NOT_OF_A_ROW = (
-    "grid", "study", "contingencies", "beside", "refuse_splits", "most_pairs", "workers",
+    "grid", "study", "contingencies", "area", "beside", "refuse_splits", "most_pairs", "workers",
+    "ratings",
 )  # fmt: skip
 """What no row depends on, or that is known from elsewhere: the grid and its scenarios."""
 
@@ -93,6 +94,7 @@ def tasks(setting: Setting, outages: Sequence[Outage], **more: Any) -> Iterator[
         "name": setting.network.name,
         "network": setting.network.digest,
         "scenarios": setting.digest,
+        "rated": str(setting.config.table_of_ratings()),
         "surrogate": None if setting.surrogate is None else setting.surrogate.digest,
         **more,
     }

@@ -2,8 +2,6 @@
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.csgraph import dijkstra
-from scipy.spatial import KDTree
 
 from gridshift.arrays import Int, Real
 from gridshift.grid.network import Network
@@ -63,6 +61,8 @@ def laid_out(network: Network) -> Real:
         (np.repeat([1.0, -1.0], ends.shape[1]), (ends.ravel(), np.tile(range(ends.shape[1]), 2))),
         shape=(num, ends.shape[1]),
     )
+    from scipy.spatial import KDTree  # a twentieth of a second, of use without positions alone
+
     for step in range(NUM_STEPS):
         gap = xy[ends[1]] - xy[ends[0]]
         move = pulls @ (gap * np.linalg.norm(gap, axis=1, keepdims=True))
@@ -83,6 +83,8 @@ def laid_out(network: Network) -> Real:
 
 def _to_pivots(network: Network) -> Real:
     """(B, P) branches between each bus and some buses that are far from each other."""
+    from scipy.sparse.csgraph import dijkstra  # a tenth of a second, of use without positions alone
+
     graph = _graph(network)
     pivot = int(np.diff(graph.indptr).argmax())
     distances: list[Real] = []

@@ -15,7 +15,7 @@ from typing import Any
 import jinja2
 
 from gridshift.grid.names import described, described_outage
-from gridshift.study.page_data import MOST_ROWS, page_data
+from gridshift.study.page_data import MOST_ROWS, most_missed, page_data
 from gridshift.study.risk import wilson
 from gridshift.study.row import OutageRow
 from gridshift.study.screening import Screening
@@ -58,7 +58,9 @@ def render(study: Screening) -> str:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.filters.update(number=number, percent=percent, count=lambda n: f"{n:,}")
+    environment.filters.update(
+        number=number, percent=percent, seconds=seconds, count=lambda n: f"{n:,.0f}"
+    )
     limited, config = study.limited, study.config
     rises = largest_rises(study.rows, study.intact_row)
     data = page_data(study, rises)
@@ -79,6 +81,7 @@ def render(study: Screening) -> str:
         never=wilson(0.0, config.num_scenarios).high,
         missing=_missing(study, data["numFull"], len(data["details"])),
         described=partial(described_outage, study.network),
+        most_missed=most_missed(study),
         costs=_costs(study),
         provenance=_provenance(study),
         css=_template("report.css"),
@@ -270,11 +273,13 @@ def _costs(study: Screening) -> list[tuple[str, str]]:
 
 def _provenance(study: Screening) -> list[tuple[str, str]]:
     about, config = study.about, study.config
-    limits = "the grid's own"
-    if config.v_min or config.v_max or config.rating_mva:
-        rating = f"{config.rating_mva} MVA" if config.rating_mva else "none"
-        limits = f"v_min {config.v_min or 'grid'}, v_max {config.v_max or 'grid'}, "
-        limits += f"default rating {rating}"
+    limits = {
+        "v_min": config.v_min, "v_max": config.v_max, "default rating": config.rating_mva,
+        "ratings of": config.ratings, "emergency rating": config.emergency_rating,
+        "seasonal factor": None if config.seasonal_factor == 1 else config.seasonal_factor,
+    }  # fmt: skip
+    units = {"default rating": " MVA", "emergency rating": " times the rating"}
+    told = [f"{name} {value}{units.get(name, '')}" for name, value in limits.items() if value]
     machine, threads = about["machine"], about["threads"]
     found = [("grid", about["origin"]), ("digest of the grid", about["grid_digest"][:16])]
     if about.get("surrogate_digest"):
@@ -284,7 +289,7 @@ def _provenance(study: Screening) -> list[tuple[str, str]]:
         ("method", config.method),
         ("contingencies", config.contingencies),
         ("root seed", str(config.seed)),
-        ("limits", limits),
+        ("limits", ", ".join(told) + "; else the grid's own" if told else "the grid's own"),
         ("made", about["made"]),
         ("versions", ", ".join(f"{name} {version}" for name, version in about["versions"].items())),
         ("machine", f"{machine['processor']}, {machine['cores']} cores, {machine['system']}"),

@@ -1,11 +1,10 @@
 """What the voltages of many scenarios say about limits: per bus, per branch, and as one number."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from gridshift.arrays import Complex, Int, Real
-from gridshift.errors import GridshiftError
 from gridshift.grid.network import Network
 from gridshift.grid.statistics import Distribution, Limits, Statistics, half_width, rated_branches
 
@@ -18,73 +17,6 @@ Z = 1.959963984540054
 """Its quantile of the normal distribution."""
 VOLTAGE_SHARES, LOADING_SHARES = (0.05, 0.95), (0.95, 0.99)
 """Quantiles of a bus's voltages and of a branch's loadings."""
-
-
-def with_limits(
-    network: Network,
-    *,
-    v_min: float | None = None,
-    v_max: float | None = None,
-    rating_mva: float | None = None,
-) -> Network:
-    """The network with the user's limits: voltages at every bus, a rating where the grid has none.
-
-    Args:
-        network: a grid or an outage of it.
-        v_min: lower limit of every bus, p.u.; None keeps the grid's own.
-        v_max: upper limit of every bus, p.u.; None keeps the grid's own.
-        rating_mva: rating of the branches whose own is missing or a placeholder, MVA at 1 p.u.
-            voltage; None leaves them unrated.
-
-    Raises:
-        GridshiftError: limits that are not positive numbers, or the lower above the upper, be it
-            the grid's own.
-    """
-    for name, value in (("v_min", v_min), ("v_max", v_max), ("rating_mva", rating_mva)):
-        if value is not None and not (np.isfinite(value) and value > 0):
-            raise GridshiftError(f"{name} {value} must be a positive number")
-    if v_min is not None and v_max is not None and v_min >= v_max:
-        raise GridshiftError(f"v_min {v_min} must be below v_max {v_max}, for instance 0.94, 1.06")
-    low = network.bus_v_min if v_min is None else np.full(network.num_buses, v_min)
-    high = network.bus_v_max if v_max is None else np.full(network.num_buses, v_max)
-    crossed = np.flatnonzero(low > high)
-    if len(crossed):
-        at, b = network.bus_labels[crossed[0]], crossed[0]
-        raise GridshiftError(
-            f"the lower voltage limit is above the upper one at {len(crossed)} buses, "
-            f"{low[b]:g} above {high[b]:g} at {at}: the limit that isn't given is the grid's own; "
-            "give both"
-        )
-    rating, rated = network.branch_rating, network.branch_rated
-    if rating_mva is not None:
-        rating = np.where(rated[:, None], rating, rating_mva / network.base_mva)
-        rated = np.ones_like(rated)
-    return replace(network, bus_v_min=low, bus_v_max=high, branch_rating=rating, branch_rated=rated)
-
-
-def limit_notes(network: Network) -> list[str]:
-    """What cannot be said about this grid because it lacks limits or ratings, in sentences."""
-    notes = []
-    unlimited = int((np.isnan(network.bus_v_min) & np.isnan(network.bus_v_max)).sum())
-    if unlimited:
-        some = f"{unlimited} of {network.num_buses} buses have no"
-        which = "no bus has" if unlimited == network.num_buses else some
-        notes.append(
-            f"{network.name}: {which} voltage limits, so no violations are counted there; "
-            "give limits (--v-min, --v-max) to count them"
-        )
-    unrated = int((~network.branch_rated).sum())
-    if unrated == network.num_branches:
-        notes.append(
-            f"{network.name}: no branch has a rating, so there are no overload statistics; "
-            "give a default rating (--rating, in MVA) to get them"
-        )
-    elif unrated:
-        notes.append(
-            f"{network.name}: {unrated} of {network.num_branches} branches have no rating; "
-            "their overloads are not counted unless a default rating is given (--rating, in MVA)"
-        )
-    return notes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,7 +62,9 @@ class Risk:
     any_violation: float
     """Share of scenarios in which any limit is exceeded."""
     any_emergency: float
-    """Share of scenarios in which a loading exceeds the emergency rating; NaN without one."""
+    """Share of scenarios in which a loading exceeds an emergency rating; NaN without one."""
+    emergency_probability: Real
+    """(E,) share of scenarios with a loading beyond the emergency rating, NaN without one."""
     excess_variance: float
     """Of the sum of limit violations over scenarios."""
 
@@ -145,9 +79,7 @@ class Risk:
         return np.fmax(0, self.under_probability) + np.fmax(0, self.over_probability)
 
 
-def risk_from(
-    network: Network, statistics: Statistics, *, emergency_rating: float | None = None
-) -> Risk:
+def risk_from(network: Network, statistics: Statistics) -> Risk:
     """What statistics say about the limits that they were counted against, which are `network`'s.
 
     NaN throughout if there are no scenarios.
@@ -155,7 +87,6 @@ def risk_from(
     Args:
         network: with those limits.
         statistics: of its scenarios.
-        emergency_rating: as a multiple of the ratings.
     """
     counts, rows = statistics.counts, statistics.num_rows or np.nan
     low, high = ~np.isnan(network.bus_v_min), ~np.isnan(network.bus_v_max)
@@ -197,8 +128,11 @@ def risk_from(
         worst_loading=Distribution.of(scenarios[3, scenarios[4] >= 0]),
         scenario_excess=Distribution.of(violations),
         any_violation=float((violations > 0).sum() / rows),
-        any_emergency=float((scenarios[3] > emergency_rating).sum() / rows)
-        if len(rated) and emergency_rating is not None else float("nan"),
+        any_emergency=float((scenarios[6] > 0).sum() / rows)
+        if np.isfinite(network.branch_emergency[rated]).any() else float("nan"),
+        emergency_probability=np.where(
+            np.isfinite(network.branch_emergency), by_branch(counts.emergency / rows), np.nan
+        ),
         excess_variance=float(np.sort(violations).var()) if len(violations) else float("nan"),
     )  # fmt: skip
 
@@ -256,6 +190,14 @@ class Estimate:
     @property
     def half_width(self) -> float:
         return (self.high - self.low) / 2
+
+    def of_the_rest(self, taken: "Estimate") -> "Estimate":
+        """Of what this happens to or another takes: this is a share of what the other leaves."""
+        parts = {
+            name: getattr(taken, name) + (1 - getattr(taken, name)) * getattr(self, name)
+            for name in ("share", "low", "high")
+        }
+        return Estimate(**parts)
 
     @property
     def standard_error(self) -> float:

@@ -58,9 +58,12 @@ class OutageRow:
 
     violation_probability: float = float("nan")
     """Probability that a limit is exceeded or that there is no solution: the share of scenarios."""
+    violation_low: float = float("nan")
+    """Bounds of its 95 % interval, after Wilson; with a surrogate wider by its error on the
+    hold-out, see `surrogate_error`."""
+    violation_high: float = float("nan")
     standard_error: float = float("nan")
-    """Of that, after Wilson; with a surrogate the share of the hold-out that it gets wrong comes on
-    top."""
+    """Half the width of the interval over the normal distribution's 1.96."""
     severity_standard_error: float = float("nan")
 
     excess: float = float("nan")
@@ -88,7 +91,10 @@ class OutageRow:
     over_bus: str = ""
     over_probability: float = float("nan")
     any_emergency: float = float("nan")
-    """Share of scenarios in which a loading exceeds the emergency rating."""
+    """Share of scenarios in which a loading exceeds an emergency rating; NaN without such."""
+    emergency_branch: str = ""
+    """Branch that is most often beyond its emergency rating, and how often; empty if none is."""
+    emergency_probability: float = float("nan")
 
     added_severity: float = float("nan")
     """Severity less that of the intact grid in the same scenarios."""
@@ -153,6 +159,8 @@ class OutageRow:
     bus_voltage_max: Real = field(default_factory=_nothing, repr=False)
     branch_overload_probability: Real = field(default_factory=_nothing, repr=False)
     """(E,) share of scenarios with a loading above 1."""
+    branch_emergency_probability: Real = field(default_factory=_nothing, repr=False)
+    """(E,) share of scenarios beyond the emergency rating, NaN without one."""
     branch_overload: Real = field(default_factory=_nothing, repr=False)
     """(E,) expected loading beyond 1."""
     branch_loading: Real = field(default_factory=_nothing, repr=False)

@@ -1,6 +1,7 @@
 """What a study of many outages is asked for, and what it gives."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from gridshift.errors import GridshiftError, OutageError
 from gridshift.grid.network import Network
 from gridshift.grid.scenarios import Spread
-from gridshift.study.risk import with_limits
+from gridshift.study.limits import Rating, read_ratings, with_limits
 from gridshift.study.row import OutageRow
 from gridshift.threads import usable_cores
 from gridshift.trial.exact import EXACT
@@ -31,6 +32,9 @@ class ScreenConfig:
     """A study file (`read_study_file`) that says what scenarios are drawn from; see `of_study`."""
     contingencies: str = "lines"
     """One of `grid.outage_list.CHOICES`, or a file with one outage a line."""
+    area: str | None = None
+    """Only outages all of whose elements stand in this area with one end at least: one of the study
+    file's, or else of the grid's (pandapower's zone, MATPOWER's BUS_AREA)."""
     method: str = "newton"
     """'newton', every scenario solved exactly, or a name in `METHODS`."""
     beside: tuple[str, ...] = ()
@@ -56,9 +60,13 @@ class ScreenConfig:
     """Upper voltage limit of every bus, p.u.; None: the grid's own."""
     rating_mva: float | None = None
     """Rating of branches that the grid gives none; None leaves them without."""
+    ratings: str | None = None
+    """Table of ratings by element, see `limits.read_ratings`, in the place of the grid's."""
     emergency_rating: float | None = None
-    """Second limit of each branch, as a multiple of its rating; loadings beyond it are counted
-    apart."""
+    """Second limit of each branch, as a multiple of its rating, where the table gives none;
+    loadings beyond it are counted apart. None: the grid's own."""
+    seasonal_factor: float = 1.0
+    """What all ratings are multiplied by."""
     refuse_splits: bool = False
     """Whether outages that cut demand off are listed apart and not studied."""
     redistribute: Redistribution = "generators"
@@ -80,6 +88,8 @@ class ScreenConfig:
                 "memory to the study itself: screen(ScreenConfig(grid='mine'), network=net)"
             )
         object.__setattr__(self, "grid", os.fspath(self.grid))
+        if self.ratings is not None:
+            object.__setattr__(self, "ratings", os.fspath(self.ratings))
         least_of = {"num_scenarios": 1, "num_holdout": 1, "num_context": 0, "most_pairs": 1}
         for name, least in least_of.items():
             if getattr(self, name) < least:
@@ -100,8 +110,13 @@ class ScreenConfig:
             )
         if self.ignore_below is not None and self.precision is None:
             raise GridshiftError("ignore_below is for a study with precision; give both")
-        if self.emergency_rating is not None and not 0 < self.emergency_rating < float("inf"):
-            told = f"emergency_rating must be a positive number, not {self.emergency_rating}"
+        if self.emergency_rating is not None and not 1 <= self.emergency_rating < float("inf"):
+            raise GridshiftError(
+                "emergency_rating is a multiple of the rating and must be at least 1, not "
+                f"{self.emergency_rating}"
+            )
+        if not 0 < self.seasonal_factor < float("inf"):
+            told = f"seasonal_factor must be a positive number, not {self.seasonal_factor}"
             raise GridshiftError(told)
         if self.redistribute not in get_args(Redistribution):
             known = " or ".join(get_args(Redistribution))
@@ -143,7 +158,15 @@ class ScreenConfig:
 
     def limited(self, network: Network) -> Network:
         """The network with the limits and ratings that the study counts against."""
-        return with_limits(network, v_min=self.v_min, v_max=self.v_max, rating_mva=self.rating_mva)
+        return with_limits(
+            network, v_min=self.v_min, v_max=self.v_max, rating_mva=self.rating_mva,
+            ratings=self.table_of_ratings(), emergency_rating=self.emergency_rating,
+            seasonal_factor=self.seasonal_factor,
+        )  # fmt: skip
+
+    def table_of_ratings(self) -> Mapping[str, Rating] | None:
+        """What the table of ratings says, if there is one."""
+        return None if self.ratings is None else read_ratings(self.ratings)
 
     @property
     def num_workers(self) -> int:

@@ -10,6 +10,7 @@ from gridshift.grid.network import Network
 from gridshift.grid.scenarios import LoadScenarios, Scenarios, named_rng, scenarios
 from gridshift.grid.statistics import SCENARIO_BYTES, statistics_bytes
 from gridshift.memory import require_memory
+from gridshift.study.limits import check_ratings, read_ratings
 from gridshift.study.pieces import num_together
 from gridshift.study.screening import ScreenConfig
 from gridshift.study.setting import Setting
@@ -46,6 +47,8 @@ def set_up(config: ScreenConfig, network: Network) -> Setting:
         config=config, network=network, voltage=intact_voltage(network), loads=loads,
         spread=spread, method=method,
     )  # fmt: skip
+    if config.ratings is not None:
+        check_ratings(network, read_ratings(config.ratings), config.ratings)
     setting.limited(network)
     if spread is None and (method is not None or config.beside):
         _require_rows(loads, config)

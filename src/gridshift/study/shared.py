@@ -6,6 +6,7 @@ once, checks that it has the same version, and writes the rows of its pieces int
 """
 
 import json
+import shutil
 import socket
 from collections.abc import Sequence
 from dataclasses import asdict, fields, replace
@@ -33,7 +34,7 @@ from gridshift.version import VERSION
 if TYPE_CHECKING:
     from gridshift.adapt.base import Base
 
-SHARED, TOLD, GRID, SURROGATE = "shared", "study.json", "grid", "surrogate"
+SHARED, TOLD, GRID, RATINGS, SURROGATE = "shared", "study.json", "grid", "ratings", "surrogate"
 POWERS = ("load_p", "load_q")
 
 
@@ -54,6 +55,10 @@ def share(setting: Setting, folder: Path, **more: Any) -> str:
     network = setting.network
     with replacing(home / GRID) as part:
         part.write_bytes(network_content(replace(network, outage_of=None), (), key=study))
+    ratings = setting.config.ratings
+    if ratings is not None:
+        with replacing(_copy_of(ratings, home)) as part:
+            shutil.copyfile(ratings, part)
     if setting.spread is None:
         assert isinstance(setting.loads, LoadScenarios)
         for name in POWERS:
@@ -118,6 +123,9 @@ def shared_setting(folder: Path, study: str) -> Setting:
         network, _ = network_of((home / GRID).read_bytes(), key=study)
     except OSError as error:
         raise StorageError(f"cannot read {home / GRID}: {error.strerror}") from error
+    ratings = told["config"].get("ratings")
+    if ratings is not None:
+        told["config"]["ratings"] = _copy_of(ratings, home)
     known = {f.name for f in fields(ScreenConfig)}
     config = ScreenConfig(**{name: v for name, v in told["config"].items() if name in known})
     spread = None if told["spread"] is None else SpreadOfLoads(**told["spread"])
@@ -146,6 +154,11 @@ def shared_setting(folder: Path, study: str) -> Setting:
         row, outage="", num_buses=network.num_buses, num_branches=network.num_branches
     )  # fmt: skip
     return replace(setting, reference=reference)
+
+
+def _copy_of(ratings: str, home: Path) -> Path:
+    """Where a study keeps its table of ratings, whose name tells its kind."""
+    return home / f"{RATINGS}{''.join(Path(ratings).suffixes)}"
 
 
 def _power(path: Path) -> np.ndarray:

@@ -13,13 +13,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gridshift.errors import StorageError
 from gridshift.storage import clear_left_over, replacing, write_text
 from gridshift.study.journal import Journal, Place
-from gridshift.study.text import json_value
+from gridshift.study.text import json_lines
+
+MOST_ITEMS = 2**31 - 1
+"""That the lists of a column may hold together before it takes wider offsets."""
 
 
 def task_key(task: Mapping[str, Any]) -> str:
@@ -83,17 +87,63 @@ class Store:
         Raises:
             StorageError: one of them cannot be written.
         """
-        table = pa.Table.from_pylist([dict(row) for row in rows])
+        table = table_of(rows)
         named = {name: json.dumps(list(texts)) for name, texts in (labels or {}).items()}
         table = table.replace_schema_metadata(named)
         _write(table, self.folder / "screening.parquet")
-        return self.write_text(
-            "summary.json", json.dumps(json_value(summary), indent=1, allow_nan=False) + "\n"
-        )
+        return self.write_text("summary.json", json_lines(summary))
 
     def write_text(self, name: str, text: str) -> Path:
         """Write a text file of the folder, all of it or nothing, and return its path."""
         return write_text(self.folder / name, text)
+
+
+def table_of(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
+    """The table that `pa.Table.from_pylist` makes of rows with the same keys and types.
+
+    That one imports pandas, which takes longer than a study of a small grid.
+    """
+    rows = list(rows)
+    columns = {name: _column([row[name] for row in rows]) for name in (rows[0] if rows else ())}
+    return pa.Table.from_arrays([*columns.values()], names=[*columns])
+
+
+def _column(values: Sequence[Any]) -> pa.Array:
+    """Values of one type, by their buffers."""
+    first = values[0]
+    if isinstance(first, np.ndarray | list | tuple):
+        ends = np.cumsum([0, *(len(value) for value in values)])
+        if isinstance(first, np.ndarray):
+            items = _numbers(pa.float64(), np.concatenate(values))
+        else:
+            flat = [item for value in values for item in value]
+            items = _column(flat) if flat else _texts([])
+        if ends[-1] > MOST_ITEMS:
+            return pa.LargeListArray.from_arrays(_numbers(pa.int64(), ends), items)
+        return pa.ListArray.from_arrays(_numbers(pa.int32(), ends.astype(np.int32)), items)
+    if isinstance(first, Mapping):
+        parts = {name: _column([value[name] for value in values]) for name in first}
+        return pa.StructArray.from_arrays([*parts.values()], names=[*parts])
+    if isinstance(first, str):
+        return _texts(values)
+    if isinstance(first, bool):
+        bits = np.packbits(np.array(values, bool), bitorder="little")
+        return pa.Array.from_buffers(pa.bool_(), len(values), [None, pa.py_buffer(bits)])
+    whole = all(isinstance(value, int) for value in values)
+    kind, dtype = (pa.int64(), np.int64) if whole else (pa.float64(), np.float64)
+    return _numbers(kind, np.array(values, dtype))
+
+
+def _numbers(kind: pa.DataType, values: np.ndarray) -> pa.Array:
+    buffer = pa.py_buffer(np.ascontiguousarray(values))
+    return pa.Array.from_buffers(kind, len(values), [None, buffer])
+
+
+def _texts(values: Sequence[str]) -> pa.Array:
+    encoded = [value.encode() for value in values]
+    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))]
+    return pa.Array.from_buffers(pa.string(), len(values), buffers)
 
 
 def _write(table: pa.Table, path: Path) -> None:

@@ -21,8 +21,6 @@ from gridshift.study.uncertainty import Drawn, SpreadOfLoads, Uncertainty, draw
 
 TABLES = ("loads", "generation", "areas", "correlation", "table", "limits", "outages")
 LATER: dict[Key, str] = {
-    ("limits", "seasonal_factor"): "ratings by season",
-    ("limits", "ratings"): "a table of ratings",
     ("outages", "failure_rates"): "failure rates",
     ("outages", "elements"): "lists of outages in the study file (contingencies takes a file)",
     ("outages", "common_mode"): "common-mode groups",
@@ -39,8 +37,12 @@ class Limits:
     v_max: float | None = None
     rating_mva: float | None = None
     """Of branches that the grid gives none."""
+    ratings: str | None = None
+    """Table of normal and emergency ratings by element; a file beside the study file."""
     emergency_factor: float | None = None
-    """Second limit of each branch, as a multiple of its rating."""
+    """Second limit of each branch that the table gives none, as a multiple of its rating."""
+    seasonal_factor: float = 1.0
+    """What all ratings are multiplied by."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +51,8 @@ class Outages:
 
     contingencies: str = "lines"
     """One of `grid.outage_list.CHOICES`, or a file with one outage a line."""
+    area: str | None = None
+    """Only those in this area."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,11 +100,13 @@ class StudyFile:
         told: dict[str, Any] = {
             "grid": self.head.grid, "study": str(self.path), "num_scenarios": rows,
             "seed": self.head.seed, "contingencies": self.outages.contingencies,
+            "area": self.outages.area,
             "emergency_rating": self.limits.emergency_factor,
+            "seasonal_factor": self.limits.seasonal_factor,
         }  # fmt: skip
         if loads is not None:
             told |= {"spread": loads.spread, "regime": loads.regime}
-        limits = ("v_min", "v_max", "rating_mva")
+        limits = ("v_min", "v_max", "rating_mva", "ratings")
         return told | {name: getattr(self.limits, name) for name in limits}
 
     def changed(self, config: ScreenConfig) -> "StudyFile":
@@ -185,6 +191,8 @@ class _Reader(TomlReader):
         if self.problems:
             return None
         outages = replace(outages, contingencies=self.beside(outages.contingencies))
+        if limits.ratings is not None:
+            limits = replace(limits, ratings=self.beside(limits.ratings))
         return StudyFile(
             path=path, head=replace(head, grid=self.beside(head.grid)), uncertainty=uncertainty,
             limits=limits, outages=outages, lines=self.lines,

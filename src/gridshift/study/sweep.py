@@ -20,9 +20,9 @@ from gridshift.study.beside import besides, measured_beside
 from gridshift.study.chosen_outages import Chosen, chosen_outages
 from gridshift.study.intact import intact_row, told_of_intact
 from gridshift.study.ledger import ledger
+from gridshift.study.limits import limit_notes
 from gridshift.study.per_year import system_per_year, with_failure_rates
 from gridshift.study.provenance import about_this_run
-from gridshift.study.risk import limit_notes
 from gridshift.study.row import OutageRow, row_bytes
 from gridshift.study.screening import ScreenConfig, Screening
 from gridshift.study.set_up import base_of, set_up

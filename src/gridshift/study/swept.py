@@ -108,7 +108,7 @@ class _Sweep:
         progress: Progress | None,
     ):  # fmt: skip
         self._setting, self._store, self._progress = setting, store, progress
-        self._equal = EqualOutages(setting.network)
+        self._equal = EqualOutages(setting.limited(setting.network))
         self._num, self._runs = len(outages), runs(setting)
         self._asked: dict[Outage, list[Outage]] = defaultdict(list)
         for outage in outages:
@@ -255,7 +255,9 @@ def _renamed(row: OutageRow, solved: Outage, outage: Outage, equal: EqualOutages
     order = equal.branches(outage)
     labels = equal.network.branch_labels
     new_name = {labels[b]: labels[a] for a, b in enumerate(order) if a != b}
-    named = {name: getattr(row, name) for name in ("worst_branch", "added_branch")}
+    named = {
+        name: getattr(row, name) for name in ("worst_branch", "added_branch", "emergency_branch")
+    }
     text = outage_text(solved)
     return replace(
         row,

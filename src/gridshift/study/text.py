@@ -1,5 +1,6 @@
 """How values are written: for people, on the terminal and in the report, and as JSON."""
 
+import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,6 +18,22 @@ def real(value: float | None, *, none: str = "-") -> str:
         return f"{value:.2e}".replace("e-0", "e-").replace("e+0", "e")
     value = float(f"{value:.3g}")  # before the digits are counted: 99.96 is 100
     return f"{value:,.{max(0, 2 - math.floor(math.log10(abs(value))))}f}"
+
+
+def json_lines(content: Mapping[str, Any]) -> str:
+    """An object as JSON: a line for each key, and for each entry of a list of objects."""
+    lines = []
+    for key, value in content.items():
+        if isinstance(value, (list, tuple)) and value and isinstance(value[0], Mapping):
+            entries = ",\n".join(f"  {_compact(entry)}" for entry in value)
+            lines.append(f" {_compact(str(key))}: [\n{entries}\n ]")
+        else:
+            lines.append(f" {_compact(str(key))}: {_compact(value)}")
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(json_value(value), allow_nan=False)
 
 
 def json_value(value: Any) -> Any:

@@ -35,7 +35,16 @@ from gridshift.study.generation import (
     with_columns,
     with_set_points,
 )
-from gridshift.study.groups import Area, Correlation, Group, Places, members, mixing, powers_of
+from gridshift.study.groups import (
+    Area,
+    Correlation,
+    Group,
+    Places,
+    areas_of,
+    members,
+    mixing,
+    powers_of,
+)
 from gridshift.study.sampling import Sampling, unit_points
 from gridshift.study.scenario_table import ScenarioTable, read_scenario_table
 
@@ -67,6 +76,7 @@ class Uncertainty:
     None: a `SpreadOfLoads`, or the table."""
     generation: tuple[Group, ...] = ()
     areas: Mapping[str, Area] = field(default_factory=dict)
+    """None: those of the grid."""
     correlation: tuple[Correlation, ...] = ()
     """Each of other elements."""
     sampling: Sampling = "random"
@@ -197,8 +207,7 @@ def _sampled(network: Network, uncertainty: Uncertainty, num_rows: int, seed: in
     known = generators(network)
     bus_of = dict(zip(network.load_labels, network.load_bus.tolist(), strict=True))
     bus_of |= {label: found.bus for label, found in known.items()}
-    areas = {name: area.rows(network, ("areas", name)) for name, area in uncertainty.areas.items()}
-    places = Places(bus_of=bus_of, areas=areas)
+    places = Places(bus_of=bus_of, areas=areas_of(network, uncertainty.areas))
     of = members(uncertainty.generation, [*known], places, key=("generation", "varying"))
     columns = _Columns.of(network, uncertainty, [name for name in known if name in of], num_rows)
     if isinstance(uncertainty.loads, tuple):

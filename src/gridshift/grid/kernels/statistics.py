@@ -40,6 +40,7 @@ MARGIN = 1e-9
 MOST_ROWS = 4096
 """Rows at a time: so many of `LARGEST` fit into one word of a sum."""
 
+NUM_OF_SCENARIO = 7
 NUM_BINS = 128
 VOLTAGE_BINS = (0.75, 8)
 """Where the first bin of voltage magnitudes begins, p.u., and the binary logarithm of the number
@@ -50,11 +51,12 @@ LOADING_BINS = (0.0, 6)
 
 @compiled
 def tally(lanes, limits, voltage, work, counts, scenarios):
-    """Add rows (n, 2 B) of finite voltages to `counts`; write what each was to `scenarios` (6, n).
+    """Add rows (n, 2 B) of finite voltages to `counts`; write what each was to `scenarios` (7, n).
 
     A scenario's numbers: the worst voltage, as `tally_buses` measures it, and its bus, the sum of
-    violations in half widths of the band, the worst loading, its branch among those rated, and the
-    sum of loadings beyond 1. Bus and branch are -1 where nothing is limited.
+    violations in half widths of the band, the worst loading, its branch among those rated, the sum
+    of loadings beyond 1, and how many are beyond their emergency rating. Bus and branch are -1
+    where nothing is limited.
     """
     w = width(lanes)
     rows = len(voltage)
@@ -65,7 +67,7 @@ def tally(lanes, limits, voltage, work, counts, scenarios):
             work.live[k] = -1 if k < count else 0
         tally_buses(lanes, limits, count, work, counts)
         tally_branches(lanes, limits, count, work, counts)
-        for q in range(6):
+        for q in range(NUM_OF_SCENARIO):
             for k in range(count):
                 scenarios[q, start + k] = work.scenario[q * w + k]
     carry(counts.bus_sums)
@@ -128,7 +130,7 @@ def tally_branches(lanes, limits, count, work, counts):
     all_lanes = (1 << count) - 1
     zero, full, over = fill(lanes, 0.0), fill(lanes, 1.0), fill(lanes, 1.0 + MARGIN)
     magic, live = fill(lanes, MAGIC), load(lanes, work.live, 0)
-    worst, at, excess = fill(lanes, -LARGEST), fill(lanes, -1.0), zero
+    worst, at, excess, emergencies = fill(lanes, -LARGEST), fill(lanes, -1.0), zero, zero
     for e in range(len(limits.branch_bus) // 2):
         f = element(limits.branch_bus, 2 * e) * (2 * w)
         t = element(limits.branch_bus, 2 * e + 1) * (2 * w)
@@ -153,9 +155,13 @@ def tally_branches(lanes, limits, count, work, counts):
             excess = excess + beyond
             quanta = sum_of_bits(beyond + magic, live)
             counts.branch_sums[e, 1, 1] += quanta - count * MAGIC_BITS
+            most = fill(lanes, element(limits.emergency, e) + MARGIN)
+            counts.emergency[e] += bits_set(lanes_above(loading, most) & all_lanes)
+            emergencies = if_above(loading, most, emergencies + full, emergencies)
     store(work.scenario, 3 * w, worst)
     store(work.scenario, 4 * w, at)
     store(work.scenario, 5 * w, excess)
+    store(work.scenario, 6 * w, emergencies)
 
 
 @compiled

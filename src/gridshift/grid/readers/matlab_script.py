@@ -45,12 +45,35 @@ def run_case(text: str) -> dict[str, Value | tuple[str, ...]]:
     Raises:
         MatlabError: the first statement that is not understood, with its line.
     """
+    out, workspace = _run(text, "a MATPOWER case starts with 'function mpc = name'")
+    prefix = f"{out}."
+    return {
+        name.removeprefix(prefix): value
+        for name, value in (workspace.variables | workspace.texts).items()
+        if name.startswith(prefix)
+    }
+
+
+def run_function(text: str) -> Value:
+    """The matrix or text that a function without arguments returns; statements as in `run_case`.
+
+    Raises:
+        MatlabError: the first statement that is not understood, or nothing is returned.
+    """
+    out, workspace = _run(text, "the file starts with 'function table = name'")
+    if out not in workspace.variables:
+        raise MatlabError(1, f"'{out}' is returned but never given a value")
+    return workspace.variables[out]
+
+
+def _run(text: str, start: str) -> tuple[str, Workspace]:
+    """What the function returns, by its name, and all values at its end."""
     statements = split_statements(text)
     if not statements:
         raise MatlabError(1, "the file has no statements")
     header = _HEADER.fullmatch(" ".join(statements[0].text.split()))
     if header is None or header["out"] is None:
-        raise MatlabError(statements[0].line, "a MATPOWER case starts with 'function mpc = name'")
+        raise MatlabError(statements[0].line, start)
     out = re.split(r"[\s,]+", header["out"])
     if len(out) > 1:
         raise MatlabError(
@@ -65,12 +88,7 @@ def run_case(text: str) -> dict[str, Value | tuple[str, ...]]:
             _execute(statement.text, workspace)
         except ExpressionError as error:
             raise MatlabError(statement.line, f"{error} (in: {shown(statement.text)})") from None
-    prefix = f"{out[0]}."
-    return {
-        name.removeprefix(prefix): value
-        for name, value in (workspace.variables | workspace.texts).items()
-        if name.startswith(prefix)
-    }
+    return out[0], workspace
 
 
 def _closes_a_block(body: list[Statement]) -> bool:

@@ -78,6 +78,9 @@ def _network(tables: Tables, path: Path) -> Network:
     rate, kv = tables.branch["RATE_A"], bus["BASE_KV"][on]
     none = ~(rate > 0) | (rate >= UNLIMITED_RATE_A)
     rating = np.where(none, np.inf, rate) / base
+    short = tables.branch["RATE_C"]
+    given = ~none & (short > 0) & (short < UNLIMITED_RATE_A)
+    emergency = np.where(given, np.maximum(1, short / np.where(none, 1, rate)), np.inf)
     return Network(
         name=path.stem,
         origin=f"MATPOWER {path.name}",
@@ -106,7 +109,13 @@ def _network(tables: Tables, path: Path) -> Network:
         branch_rating=np.stack([rating, rating], axis=1),
         branch_rated=~none & (rate < UNLIMITED_MVA),
         rating_kind="power",
+        branch_emergency=emergency,
         names=_names(tables),
+        areas={
+            f"bus:{n}": f"{area:g}"
+            for n, area in zip(labels, bus["BUS_AREA"][on], strict=True)
+            if np.isfinite(area)
+        },
     )
 
 

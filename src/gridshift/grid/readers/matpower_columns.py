@@ -1,6 +1,6 @@
 """Column numbers of MATPOWER's matrices, counted from 1, in the order its idx functions return.
 
-Source: MATPOWER 8.1, `idx_bus`, `idx_brch`, `idx_gen`, `idx_cost`.
+Source: MATPOWER 8.1, `idx_bus`, `idx_brch`, `idx_gen`, `idx_cost`, `idx_ct`.
 """
 
 
@@ -40,5 +40,13 @@ COLUMN_FUNCTIONS: dict[str, dict[str, int]] = {
     "idx_cost": {
         "PW_LINEAR": 1, "POLYNOMIAL": 2, "MODEL": 1, "STARTUP": 2, "SHUTDOWN": 3, "NCOST": 4,
         "COST": 5,
+    },
+    "idx_ct": {
+        "CT_LABEL": 1, "CT_PROB": 2, "CT_TABLE": 3, "CT_TBUS": 1, "CT_TGEN": 2, "CT_TBRCH": 3,
+        "CT_TAREABUS": 4, "CT_TAREAGEN": 5, "CT_TAREABRCH": 6, "CT_ROW": 4, "CT_COL": 5,
+        "CT_CHGTYPE": 6, "CT_REP": 1, "CT_REL": 2, "CT_ADD": 3, "CT_NEWVAL": 7, "CT_TLOAD": 7,
+        "CT_TAREALOAD": 8, "CT_LOAD_ALL_PQ": 1, "CT_LOAD_FIX_PQ": 2, "CT_LOAD_DIS_PQ": 3,
+        "CT_LOAD_ALL_P": 4, "CT_LOAD_FIX_P": 5, "CT_LOAD_DIS_P": 6, "CT_TGENCOST": 9,
+        "CT_TAREAGENCOST": 10, "CT_MODCOST_F": -1, "CT_MODCOST_X": -2,
     },
 }  # fmt: skip

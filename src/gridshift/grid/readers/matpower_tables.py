@@ -15,9 +15,9 @@ from gridshift.grid.readers.matpower_columns import COLUMN_FUNCTIONS
 ISOLATED = 4
 
 NEEDED = {
-    "bus": "BUS_I BUS_TYPE PD QD GS BS VM VA BASE_KV VMAX VMIN",
+    "bus": "BUS_I BUS_TYPE PD QD GS BS BUS_AREA VM VA BASE_KV VMAX VMIN",
     "gen": "GEN_BUS PG QG VG GEN_STATUS",
-    "branch": "F_BUS T_BUS BR_R BR_X BR_B RATE_A TAP SHIFT BR_STATUS",
+    "branch": "F_BUS T_BUS BR_R BR_X BR_B RATE_A RATE_C TAP SHIFT BR_STATUS",
 }
 """Columns that the power flow, limits and ratings need."""
 

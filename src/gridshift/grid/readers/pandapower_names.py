@@ -31,6 +31,15 @@ def element_names(net, bus_labels: Sequence[str]) -> dict[str, str]:
     return found
 
 
+def bus_zones(net, bus_labels: Sequence[str]) -> dict[str, str]:
+    """Column `zone` of the bus table by label; fused buses have that of the first of them."""
+    if "zone" not in net["bus"]:
+        return {}
+    zones = {f"{index}": own_name(zone, "") for index, zone in net["bus"]["zone"].items()}
+    first = ((label, label.removeprefix("bus:").partition("+")[0]) for label in bus_labels)
+    return {label: zone for label, bus in first if (zone := zones.get(bus, ""))}
+
+
 def bus_positions(net, grid: Assembled) -> Real:
     """(B, 2) of each assembled bus: the mean of those that are fused; NaN where none is given.
 

@@ -10,7 +10,7 @@ from gridshift.errors import GridFileError, GridshiftWarning
 from gridshift.grid.network import BusKind, Network
 from gridshift.grid.readers.element_powers import consumed, warn_of_left_out
 from gridshift.grid.readers.pandapower_arrays import Assembled, assemble
-from gridshift.grid.readers.pandapower_names import bus_positions, element_names
+from gridshift.grid.readers.pandapower_names import bus_positions, bus_zones, element_names
 from gridshift.grid.readers.pandapower_powers import fixed_powers, left_out, load_powers
 from gridshift.grid.readers.pandapower_ratings import branch_ratings, is_real_rating
 
@@ -87,6 +87,7 @@ def network_from_pandapower(net, *, name: str, origin: str, source: str = "") ->
         branch_rated=np.concatenate([is_real_rating(grid), np.zeros(num_ties, bool)]),
         rating_kind="current",
         names=element_names(net, bus_labels),
+        areas=bus_zones(net, bus_labels),
         bus_xy=bus_positions(net, grid)[keep],
     )
 

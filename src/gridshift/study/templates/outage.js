@@ -89,7 +89,9 @@ const loads = (of, k, e) => {
   const ka = G.ka[ratedPlace.get(e)];
   const one = (q) => (of.branch[q][k] / 10).toFixed(1);
   const current = (q) => (ka ? ` (${number((of.branch[q][k] / 1000) * ka)} kA)` : "");
-  return `mean ${one("mean")} %${current("mean")}, 95 % ${one("p95")} %, 99 % ${one("p99")} %${current("p99")}, largest ${one("max")} %`;
+  const most = of.branch.emergency?.[k] > 0 && known(of.branch.emergency[k]) ?
+    `beyond the emergency rating in ${percent(of.branch.emergency[k] / 1e4)}; ` : "";
+  return `${most}mean ${one("mean")} %${current("mean")}, 95 % ${one("p95")} %, 99 % ${one("p99")} %${current("p99")}, largest ${one("max")} %`;
 };
 
 // The voltage of every bus as one band, sorted by the mean.
@@ -138,14 +140,23 @@ function facts(i) {
   if (R.cut[i].length) found.push(["cut off", `${R.cut[i].slice(0, 12).map((b) => html(G.buses[b])).join(", ")}${R.cut[i].length > 12 ? ` and ${R.cut[i].length - 12} more` : ""}: ${number(R.cutMw[i][0])} MW of demand, ${number(R.cutMw[i][1])} MW of generation`]);
   if (R.n[i]) {
     const share = (name, values) => values[i] !== null && found.push([name, `${percent(values[i])} of ${R.n[i].toLocaleString("en")} scenarios (95 % interval ${sure(values[i], R.n[i])})`]);
+    const [low, high] = R.sure[i];
+    if (R.p[i] !== null) found.push(["some limit exceeded", `${percent(R.p[i])} (95 % interval ${percent(low)} to ${percent(high)}${R.error[i] === null ? "" : ", with the error of the predictions"})`]);
     share("some voltage outside limits", R.voltage);
     share("some branch overloaded", R.overload);
+    share("some emergency rating exceeded", R.emergency);
+    if (R.emergencyBranch[i] >= 0) found.push(["most often", `${html(branchText(R.emergencyBranch[i]))} beyond its emergency rating, ${percent(R.emergencyP[i])}`]);
     const [voltage, loading] = R.tails[i];
     if (voltage[0] !== null) found.push(["worst voltage", `mean ${number(voltage[0])}, 95 % ${number(voltage[1])}, 99 % ${number(voltage[2])}, largest ${number(voltage[3])} half widths from the middle of its band; 1 is at the limit`]);
     if (loading[0] !== null) found.push(["highest loading", `mean ${percent(loading[0])}, 95 % ${percent(loading[1])}, 99 % ${percent(loading[2])}, largest ${percent(loading[3])}`]);
   }
   if (R.unsolved[i]) found.push(["without a solution", percent(R.unsolved[i])]);
   if (R.error[i] !== null) found.push(["error on the hold-out", number(R.error[i])]);
+  for (const one of D.beside) {
+    if (!one.at[i]) continue;
+    const [severity, exact, error, missed, violated, wrong] = one.at[i];
+    found.push([html(one.name), `misses ${missed} of ${violated} scenarios with a violation, ${wrong} false; severity ${number(severity)} (exact ${number(exact)}), error ${number(error)}`]);
+  }
   if (R.reason[i]) found.push(["note", html(R.reason[i])]);
   return `<dl>${found.map(([name, value]) => `<dt>${name}</dt><dd>${value}</dd>`).join("")}</dl>`;
 }
@@ -214,6 +225,15 @@ function scatter(box, points, { across, up, log, line }) {
   body += points.map((p, k) => `<circle class="v" fill-opacity=".7" cx="${x(p[0])}" cy="${y(ys[k])}" r="3"><title>${html(p[2])}</title></circle>`).join("") +
     `<text class="soft" x="${left}" y="${height - 4}">${across}</text>`;
   box.innerHTML = `<h3>${up}</h3><div class="chart">${svg(width, height, body, up)}</div>`;
+}
+function drawBeside() {
+  const box = $("beside");
+  if (!box) return;
+  const drawn = D.beside.filter((one) => Object.keys(one.at).length);
+  box.innerHTML = "<div></div>".repeat(drawn.length);
+  drawn.forEach((one, k) => scatter(box.children[k],
+    Object.entries(one.at).map(([i, [severity, exact]]) => [exact, severity, R.label[i]]),
+    { across: "exact severity", up: `Severity by ${one.name}`, line: true }));
 }
 function drawHoldout() {
   if (!hasError) return;

@@ -9,7 +9,7 @@ const XY = u2(G.xy), LOW = u2(G.low), HIGH = u2(G.high), ELEMENT = new Int32Arra
 const ON = u2(G.on), elementNumber = new Map(G.labels.map((label, i) => [label, i]));
 const ratedPlace = new Map([...RATED].map((branch, i) => [branch, i]));
 const BUS_QUANTITIES = ["min", "p5", "mean", "p95", "max", "under", "over"];
-const BRANCH_QUANTITIES = ["mean", "p95", "p99", "max", "over"];
+const BRANCH_QUANTITIES = ["mean", "p95", "p99", "max", "over", ...(G.emergency ? ["emergency"] : [])];
 
 const html = (text) => String(text).replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`);
 const branchText = (e) => (ELEMENT[e] >= 0 ? G.elements[ELEMENT[e]] : `branch (${G.buses[FROM[e]]})`);
@@ -82,6 +82,7 @@ const intactBranch = (e) => branchShare(INTACT.branch, ratedPlace.get(e));
 // Table -----------------------------------------------------------------------------------------
 const bar = (share) => (share === null ? "–" :
   `${percent(share)}<span class="bar"><i style="width:${(100 * share).toFixed(1)}%"></i></span>`);
+const hasEmergency = R.emergency.some((v) => v !== null);
 const hasOverload = R.overload.some((v) => v !== null), hasError = R.error.some((v) => v !== null);
 const place = (i) => (R.riseBus[i] >= 0 ? G.buses[R.riseBus[i]] :
   R.riseBranch[i] >= 0 ? branchText(R.riseBranch[i]) : "");
@@ -98,6 +99,7 @@ const COLUMNS = [
   ["adds", (i) => -R.rise[i], (i) => (R.n[i] ? percent(R.rise[i]) : "–"), "n"],
   ["at", (i) => place(i), (i) => (place(i) ? twoLines(place(i)) : "–"), "l wide"],
   ["some limit<br>exceeded", (i) => -(R.p[i] ?? -1), (i) => bar(R.p[i]), "n"],
+  ...(hasEmergency ? [["emergency", (i) => -(R.emergency[i] ?? -1), (i) => percent(R.emergency[i]), "n wide"]] : []),
   ["voltage", (i) => -(R.voltage[i] ?? -1), (i) => percent(R.voltage[i]), "n wide"],
   ...(hasOverload ? [["overload", (i) => -(R.overload[i] ?? -1), (i) => percent(R.overload[i]), "n wide"]] : []),
   ["without<br>solution", (i) => -(R.unsolved[i] ?? -1), (i) => percent(R.unsolved[i]), "n wide"],
