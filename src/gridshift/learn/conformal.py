@@ -196,7 +196,9 @@ def jackknife_plus(
             f"error bars that hold at {level:.6g} need at least {max(2, fewest_rows(level))} "
             f"solved cases, not {num}; ask for more, or for a lower level"
         )
-    scale = (size.sum(0) - size) / (num - 1) if scale is None else scale
+    if scale is None:
+        scale = (size.sum(0) - size) / (num - 1)
+    assert scale is not None
     scale = np.maximum(scale, 1e-9 * scale.max(initial=0) or 1.0)
     band = np.full(size.shape, np.inf)
     for at in groups.values():
