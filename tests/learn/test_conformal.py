@@ -135,11 +135,9 @@ def test_a_band_of_many_entries_holds_if_its_proportions_come_from_fits_that_nev
         y = (x**2) @ rng.normal(size=(2, 60)) + rng.normal(size=(40, 60))
         rows, new = slice(0, 10), slice(10, None)
         error, fits = left_out_fits(x[rows], y[rows])
-        scale = np.stack([
-            np.abs(left_out_fits(x[rows][np.arange(10) != i], y[rows][np.arange(10) != i])[0]).mean(0)
-            for i in range(10)
-        ])  # fmt: skip
-        for found, own in ((unseen, scale), (seen, None)):
+        others = [np.arange(10) != i for i in range(10)]
+        scale = [np.abs(left_out_fits(x[rows][o], y[rows][o])[0]).mean(0) for o in others]
+        for found, own in ((unseen, np.stack(scale)), (seen, None)):
             bounds = jackknife_plus(error, fits, x[new], level=level, groups=groups, scale=own)
             found.append(bounds.coverage(y[new])["all"]["band"])
     # 100 draws that scatter by 0.15 each: a standard error of 0.015
