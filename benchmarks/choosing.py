@@ -2,12 +2,14 @@
 
     python benchmarks/choosing.py case30 case118 case300 case1354pegase
     python benchmarks/choosing.py --times-only    # times again, errors as they are; idle machine
+                                                  # (goes on where it stopped)
     python benchmarks/choosing.py --table         # writes the table into docs/how-to-choose.md
 
 Every finished record is written to `benchmarks/results/choosing.parquet` at once, and one that is
 there is not made again. MAE is the mean over all outputs (p.u. and rad) of 1,000 drawn test rows,
 contexts are mixed, loads ±20 %, both of three seeds; bases are of seed 0. Times are of seed 0, in
-one process, on one thread, the fastest of five runs over the test rows.
+one process, on one thread, the fastest of five runs over the test rows. Each record has the load
+average it was timed at; `--times-only` leaves alone what was timed on an idle machine (up to 1.5).
 """
 
 import argparse
@@ -43,6 +45,8 @@ OUTAGES = {
 """The heaviest line that can be studied (`gridshift.grid.contingency.rank_by_loading`)."""
 WITHOUT_SURROGATE = ("case1354pegase",)
 """Grids of which no network is trained here; see the line under the table."""
+IDLE = 1.5
+"""Load average up to which a time counts as one of an idle machine; one thread is our own."""
 SIZES = (10, 50, 400)
 SEEDS = (0, 1, 2)
 ALONE = (EXACT, "tangent", "tangent2", "frozen mlp", "frozen quadratic")
@@ -108,7 +112,10 @@ def measure(task: Task) -> dict:
     cases = cases_of(task.case, 0, task.seed)
     if task.method == EXACT:
         exact = solve_timed(topology(task.case), cases.test_loads)
-        return {"mae": 0.0, "us": digits(exact.us_per_row), "fit_s": digits(exact.setup_s)}
+        return {
+            "mae": 0.0, "us": digits(exact.us_per_row), "fit_s": digits(exact.setup_s),
+            "load": digits(os.getloadavg()[0]),
+        }  # fmt: skip
     test, _ = cases.test, start(task.case, task.method)
     began = time.perf_counter()
     predictor = fit(task)
@@ -116,6 +123,7 @@ def measure(task: Task) -> dict:
     found["mae"] = digits(float(np.abs(predictor.predict(test.x) - test.y).mean()))
     if task.seed == 0:
         found["us"] = digits(fastest(lambda: predictor.predict(test.x)) / len(test) * 1e6)
+        found["load"] = digits(os.getloadavg()[0])
     chosen = getattr(predictor, "name", None)
     return found | ({"took": chosen} if isinstance(chosen, str) else {})
 
@@ -125,6 +133,8 @@ def measure_all(book: Book, todo: list[Task], *, times_only: bool) -> None:
         for task in todo:
             before = book.records.get(task.name)
             if (before is None) == times_only:
+                continue
+            if before is not None and before.get("load", np.inf) <= IDLE:
                 continue
             try:
                 found = measure(task)
@@ -160,15 +170,21 @@ def table(records: dict[str, dict]) -> str:
             told = [f"{kind[:-2]} {seconds:.0f} s" for kind, seconds in trained.items()]
             lines += ["", f"Bases, rows included: {', '.join(told)}."]
             parts.append("\n".join(lines))
-    where = records["machine"]
+    where, busiest = records["machine"], load_of(records)
     parts.append(
         f"Error · µs a row. Measured with `benchmarks/choosing.py` on {where['processor']}, "
-        f"{where['cores']} cores, one thread, {where['date']}, load average {where['load']:.1f}"
-        + (": **the machine was shared, so times are upper bounds**" if where["load"] > 1.5 else "")
+        f"{where['cores']} cores, one thread, {where['date']}, load average up to {busiest:.1f}"
+        + (": **the machine was shared, so times are upper bounds**" if busiest > IDLE else "")
         + f". {', '.join(WITHOUT_SURROGATE)} has no network trained, which takes too long here: "
         "methods that start from one are left out."
     )
     return "\n\n".join(parts)
+
+
+def load_of(records: dict[str, dict]) -> float:
+    """The largest load average that a time was taken at; unknown ones are of the first machine."""
+    timed = [one for one in records.values() if "us" in one]
+    return max(one.get("load", records["machine"]["load"]) for one in timed)
 
 
 def cell(records: dict[str, dict], case: str, method: str, num: int) -> str:

@@ -215,8 +215,9 @@ def measure(task: Task) -> dict:
         found[f"{name} frozen"] = digits(float(np.abs(y_base - test.y).mean()))
         for num, rows in contexts.items():
             learned = fit_compensation(
-                rows.x, rows.y, base.predict(rows.x), touched, state=state_columns(base.layout)
-            )
+                rows.x, rows.y, base.predict(rows.x), touched, state=state_columns(base.layout),
+                varied=base.model.varied,
+            )  # fmt: skip
             error = np.abs(learned.add(test.x, y_base) - test.y).mean()
             found[f"{name}@{num}"] = digits(float(error))
     if task.num_beside:

@@ -18,6 +18,14 @@ def test_compensation_works_from_two_cases_on(num_context, monkeypatch, tmp_path
     assert found["mae"]["overall"] < frozen["mae"]["overall"] / 5
 
 
+def test_identify_refuses_four_cases_before_it_fits_a_base(monkeypatch, tmp_path):
+    monkeypatch.setenv("GRIDSHIFT_CACHE", str(tmp_path))
+    refused = gridshift("identify", "case14", "--outage", "line:2", "--context", "4")
+    assert refused.exit_code == 1
+    assert "at least 5 cases" in refused.output
+    assert not list(tmp_path.glob("regressions/*"))
+
+
 def test_identify_names_the_outage_that_was_drawn_and_nothing_for_the_intact_grid(
     monkeypatch, tmp_path
 ):

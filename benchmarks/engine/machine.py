@@ -6,7 +6,7 @@ import numpy as np
 
 from gridshift.grid.kernels.lanes import Lanes, fill, load, muladd, store, vector_bits, width
 from gridshift.grid.kernels.steps import compiled
-from gridshift.peers.clock import fastest, pinned
+from gridshift.peers.clock import least_cpu_seconds, pinned
 from gridshift.peers.machine import describe
 
 # pyright: basic, reportCallIssue=false, reportArgumentType=false
@@ -52,7 +52,7 @@ def peak_fma_per_ns(dtype: str) -> float:
     wide = vector_bits() // (64 if dtype == "float64" else 32)
     lanes, times = Lanes(max(wide, 4), dtype), 300_000
     out = np.ones(64, dtype)
-    seconds = fastest(lambda: chains(lanes, out, times), repeats=9)
+    seconds = least_cpu_seconds(lambda: chains(lanes, out, times), repeats=9)
     return 8 * times * lanes.width / seconds / 1e9
 
 
@@ -60,4 +60,4 @@ def read_gb_per_s(megabytes: int = 256) -> float:
     """Bandwidth of one core that reads an array far larger than any cache."""
     values = np.ones(megabytes * 2**17)
     out, lanes = np.zeros(64), Lanes(max(vector_bits() // 64, 4))
-    return values.nbytes / fastest(lambda: read_all(lanes, values, out), repeats=5) / 1e9
+    return values.nbytes / least_cpu_seconds(lambda: read_all(lanes, values, out), repeats=5) / 1e9

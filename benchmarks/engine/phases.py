@@ -17,7 +17,7 @@ from gridshift.grid.kernels.steps import apply_step, compiled, power_balance, su
 from gridshift.grid.prepared import prepare
 from gridshift.grid.readers import read_grid
 from gridshift.grid.scenarios import LoadScenarios, named_rng, sample_loads
-from gridshift.peers.clock import fastest, pinned
+from gridshift.peers.clock import least_cpu_seconds, pinned
 from gridshift.peers.peer import MAX_STEPS
 
 # pyright: basic, reportCallIssue=false, reportArgumentType=false
@@ -118,8 +118,8 @@ def share_of_phases(
         "mismatch": slowest.sum(),
         "scatter": len(slowest),
     }
-    whole = fastest(solve_all, repeats=9)
-    without_newton = fastest(chord_alone, repeats=9)
+    whole = least_cpu_seconds(solve_all, repeats=9)
+    without_newton = least_cpu_seconds(chord_alone, repeats=9)
     seconds = {phase.name: phase.ns * w * 1e-9 * calls[phase.name] for phase in phases}
     left = int((~(chord.mismatch <= tol)).sum())
     seconds["newton"] = whole - without_newton if left else 0.0
@@ -132,7 +132,7 @@ def _per_call(run: Callable[[int], Any], at_least: float = 0.004) -> float:
     run(1)
     calls = 1
     while True:
-        seconds = fastest(lambda calls=calls: run(calls), repeats=5)
+        seconds = least_cpu_seconds(lambda calls=calls: run(calls), repeats=5)
         if seconds > at_least:
             return seconds / calls
         calls = max(2 * calls, int(1.2 * at_least / max(seconds, 1e-7) * calls))

@@ -164,12 +164,17 @@ def test_the_line_that_is_out_is_found_from_cases_alone(grid, base):
         assert identify_outage(base, grid, cases.x, cases.y, outages).name == out
 
 
-def test_what_cases_cannot_tell_apart_is_not_named(grid, base):
+@pytest.mark.parametrize("out", ["line:6", "line:7"])
+def test_what_left_out_errors_cannot_tell_apart_is_told_by_the_angles(grid, base, out):
     """Bus 5 without line 6 or line 7 hangs on one controlled bus and bus 3 either way."""
     outages = [(f"line:{number}",) for number in range(8)]
-    cases = rows(grid.without(["line:7"]), 15, seed=2)
+    cases = rows(grid.without([out]), 15, seed=2)
     found = identify_outage(base, grid, cases.x, cases.y, outages)
-    assert found.name is None
     assert set(found.alike) == {"line:6", "line:7"}
+    assert (found.name, "moved most" in found.reason) in [(out, True), (None, False)]
+
+
+def test_nothing_is_named_for_the_intact_grid(grid, base):
+    outages = [(f"line:{number}",) for number in range(8)]
     intact = rows(grid, 15, seed=2)
     assert identify_outage(base, grid, intact.x, intact.y, outages).name is None

@@ -126,6 +126,25 @@ def test_ten_rows_left_out_in_turn_hold_at_the_level_over_many_draws(num_rows, l
     assert level - 0.05 < np.mean(whole)
 
 
+def test_a_band_of_many_entries_holds_if_its_proportions_come_from_fits_that_never_saw_the_row():
+    """A row far out bends the fits to itself, and then looks small beside errors of the others."""
+    rng, unseen, seen, level = np.random.default_rng(0), [], [], 0.9
+    groups = {"all": slice(None)}
+    for _ in range(100):
+        x = rng.standard_t(2, size=(40, 2))
+        y = (x**2) @ rng.normal(size=(2, 60)) + rng.normal(size=(40, 60))
+        rows, new = slice(0, 10), slice(10, None)
+        error, fits = left_out_fits(x[rows], y[rows])
+        others = [np.arange(10) != i for i in range(10)]
+        scale = [np.abs(left_out_fits(x[rows][o], y[rows][o])[0]).mean(0) for o in others]
+        for found, own in ((unseen, np.stack(scale)), (seen, None)):
+            bounds = jackknife_plus(error, fits, x[new], level=level, groups=groups, scale=own)
+            found.append(bounds.coverage(y[new])["all"]["band"])
+    # 100 draws that scatter by 0.15 each: a standard error of 0.015
+    assert np.mean(seen) < level - 0.03
+    assert np.mean(unseen) > level - 0.03
+
+
 def test_bounds_are_order_statistics_of_predictions_plus_and_minus_left_out_errors():
     rng = np.random.default_rng(1)
     x, y = rng.normal(size=(9, 1)), rng.normal(size=(9, 2))

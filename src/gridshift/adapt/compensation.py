@@ -14,7 +14,7 @@ from gridshift.grid.contingency import Outage, outage_text
 from gridshift.grid.layout import Layout
 from gridshift.grid.network import Network
 from gridshift.learn.compensation import Compensated, Touched, fit_compensation
-from gridshift.learn.identification import Identified, identify
+from gridshift.learn.identification import Identified, check_identifiable, identify
 
 SAME = 1e-12
 """Change of an admittance, relative to the largest at the bus, up to which it is round-off."""
@@ -85,8 +85,9 @@ def adapt_compensation(base: Surrogate, context: Context) -> Compensated:
     touched = touched_by(context.network, intact.without(outaged) if outaged else intact)
     y_base = base.predict(context.x)
     fitted = fit_compensation(
-        context.x, context.y, y_base, touched, state=state_columns(base.layout)
-    )
+        context.x, context.y, y_base, touched, state=state_columns(base.layout),
+        varied=base.model.varied,
+    )  # fmt: skip
     return Compensated(base=base, compensation=fitted)
 
 
@@ -107,6 +108,7 @@ def identify_outage(
     Raises:
         ContextError: fewer than 5 cases, or no candidates.
     """
+    check_identifiable(len(x), len(outages))
     names: dict[Touched, list[str]] = {}
     for outage in outages:
         names.setdefault(touched_by(network.without(outage), network), []).append(

@@ -22,6 +22,7 @@ from gridshift.learn.linear_terms import LinearTerms
 from gridshift.learn.models import RefoldableModel
 from gridshift.learn.paired import correlation_shrinkage, fit_shrunk_zca, paired
 from gridshift.learn.ridge import fit_ridge
+from gridshift.learn.splits import folds
 from gridshift.learn.whitening import Affine, fit_residual, fit_zscore
 
 FOLDS = 5
@@ -188,14 +189,12 @@ def _error(predictor: Predictor, context: Context) -> float:
 def _left_out(
     adapt: Callable[[Surrogate, Context], Predictor], surrogate: Surrogate, context: Context
 ) -> float:
-    order = np.random.default_rng(0).permutation(len(context.x))
     total = 0.0
     with warnings.catch_warnings():
         # a part of a context lacks the rank that the whole one warns of anyway
         warnings.simplefilter("ignore", RankDeficientWarning)
-        for part in np.array_split(order, FOLDS):
-            others = np.setdiff1d(order, part)
+        for others, part in folds(len(context.x), FOLDS):
             kept = replace(context, x=context.x[others], y=context.y[others])
             y_hat = adapt(surrogate, kept).predict(context.x[part])
             total += float(np.abs(y_hat - context.y[part]).mean(1).sum())
-    return total / len(order)
+    return total / len(context.x)

@@ -31,7 +31,7 @@ TOP = 10
         "all outputs of each case by a fit to the others, p.u. and rad)",
         "decided": "the outage that is sure; null if the cases can't tell",
         "alike": "those that can't be told from the first, itself included",
-        "doubt": "bound on the probability of such a lead by chance",
+        "doubt": "bound on the probability of such a left-out error by chance",
         "reason": "in words",
     },
     examples=[
@@ -64,8 +64,10 @@ def identify(
     from gridshift.grid.contingency import cut_off_buses, outage_text
     from gridshift.grid.outage_list import select_outages
     from gridshift.grid.readers import read_grid
+    from gridshift.learn.identification import check_identifiable
     from gridshift.trial.cases import Cases
 
+    check_identifiable(context)
     network = read_grid(grid)
     left = usable(network, outage).network
     method = METHODS["compensation"]

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gridshift.arrays import Real
+from gridshift.arrays import Int, Real
 from gridshift.errors import StorageError
 from gridshift.learn.compensation import FEATURES, RESTS, Compensation, Touched
 from gridshift.learn.model_file import array, field, part_of
@@ -32,6 +32,11 @@ class CompensatedModel:
     def input_mean(self) -> Real:
         """(X,) of the model."""
         return self.model.input_mean
+
+    @property
+    def varied(self) -> Int:
+        """(V,) of the model."""
+        return self.model.varied
 
     def predict(self, x: Real) -> Real:
         """(R, Y) y of inputs (R, X)."""
@@ -114,6 +119,8 @@ def _feature_nodes(
     touched: Touched, kind: str, graph: OnnxGraph, y: str, center: Real
 ) -> list[str]:
     """Names of the columns of `touched.features(kind, y, center)` in a graph, one or more each."""
+    if kind == "nothing":
+        return []
 
     def number(value: float) -> str:
         return graph.constant(np.array([[value]]))

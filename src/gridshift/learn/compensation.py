@@ -13,30 +13,31 @@ the inputs, or the state that the base predicts; rows left out decide whether to
 Letters: N rows of the context, X inputs, d outputs, F features.
 """
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
-from gridshift.errors import ContextError
-from gridshift.learn.moments import Real
-from gridshift.learn.ridge import kept_part
+from gridshift.arrays import Int, Real
+from gridshift.errors import ContextError, GridshiftWarning
+from gridshift.learn.ridge import fit_ridge
+from gridshift.learn.splits import clearly_better, surely_better
 
-FEATURES = ("differences", "flows", "squares")
-"""Angle differences and magnitudes; V_i V_j sin, V_i V_j cos and V^2, in which the power of a
-branch is linear; the first with all products of two of them."""
+FEATURES = ("nothing", "differences", "flows", "squares")
+"""None; angle differences and magnitudes; V_i V_j sin, V_i V_j cos and V^2, in which the power of a
+branch is linear; angle differences and magnitudes with all products of two of them."""
 RESTS = ("nothing", "inputs", "state")
 """What else the difference may follow: nothing, x, or what the base predicts."""
 REST_PRIOR = 1e-2
 """Expected size of a standardised weight of the rest, as a multiple of one of the features'."""
 ROWS_FOR_MORE = 20
 """Rows of context from which on squares and the rest are tried: ten are fooled too easily."""
-SHARES = np.concatenate([10.0 ** np.arange(-12, 2.1), [np.inf]])
-"""Penalties that are tried, as shares of the largest squared singular value; the last one leaves
-the mean alone."""
-ROUND_OFF = 1e-12
-"""Spread below which a feature counts as constant, relative to its size."""
+UNADAPTED = "no change"
+"""Name of the base as it is, among the candidates."""
+PENALTIES = np.concatenate([10.0 ** np.arange(-12, 2.1), [np.inf]])
+"""Penalties that are tried, as `learn.ridge.PENALTIES`, half as many of them."""
 
 
 class Predicts(Protocol):
@@ -81,6 +82,8 @@ class Touched:
             center: (d,) outputs from which products are counted, so that they aren't nearly linear;
                 'squares' need it.
         """
+        if kind == "nothing":
+            return np.empty((len(y), 0))
         magnitudes = [y[:, column] for column in self.magnitudes if column is not None]
         others = [y[:, column] for column in self.others]
         if kind == "flows":
@@ -161,12 +164,15 @@ class Compensated:
 
 
 def fit_compensation(
-    x: Real, y: Real, y_base: Real, touched: Touched, *, state: np.ndarray | None = None
-) -> Compensation:
+    x: Real, y: Real, y_base: Real, touched: Touched, *, state: np.ndarray | None = None,
+    varied: Int | None = None,
+) -> Compensation:  # fmt: skip
     """What a change adds, learned from rows; left-out error chooses among `FEATURES`, `RESTS`.
 
-    The simplest is taken unless another is better by more than one standard error of the difference
-    between the rows, for few rows can't tell more.
+    The base stays as it is unless another candidate is surely better, and the simplest is taken
+    unless another is clearly better (`learn/splits.py`), for few rows can't tell more. Of inputs
+    that are at rest in the rows, and vary elsewhere, rows left out tell nothing: then only angle
+    differences and magnitudes are tried, which do the least harm.
 
     Args:
         x: (N, X) inputs of rows after the change.
@@ -174,9 +180,13 @@ def fit_compensation(
         y_base: (N, d) outputs that the base model has for these inputs.
         touched: which columns of y belong to what the change touches.
         state: outputs that may stand for the state that the rest follows; by default all.
+        varied: inputs that the base model has seen vary; by default those that vary here.
 
     Raises:
         ContextError: fewer than 2 rows.
+
+    Warns:
+        GridshiftWarning: inputs that the base has seen vary are the same in all rows.
     """
     if len(x) < 2:
         raise ContextError(f"compensation needs at least 2 solved cases, not {len(x)}")
@@ -185,83 +195,53 @@ def fit_compensation(
         "inputs": np.flatnonzero(x.max(0) > x.min(0)),
         "state": np.arange(y.shape[1]) if state is None else state,
     }
-    remainder, center, scores = y - y_base, y_base.mean(0), {}
-    best, best_rows, best_names = None, np.empty(0), ("", "")
-    for features, rest in _attempts(touched, len(x)):
+    at_rest = varied is not None and _warn_of_rest(varied, columns["inputs"], len(x))
+    remainder, center = y - y_base, y_base.mean(0)
+    best, names, best_rows = None, ("nothing", "nothing"), np.abs(remainder).mean(1)
+    scores = {UNADAPTED: float(best_rows.mean())}
+    for features, rest in _attempts(len(x), at_rest=at_rest):
         own = touched.features(features, y_base, center)
         more = _rest(rest, columns[rest], x, y_base)
         # x in units of its own; the state as it is, where what matters more is larger
         scale = more.std(0) if rest == "inputs" else np.full(more.shape[1], _largest(more.std(0)))
         prior = np.concatenate([np.ones(own.shape[1]), REST_PRIOR * more.std(0) / _safe(scale)])
-        fitted = fit_left_out(np.hstack([own, more]), remainder, prior)
+        fitted = fit_ridge(
+            np.hstack([own, more]), remainder, choose="simplest", prior=prior, penalties=PENALTIES
+        )
         rows = np.abs(fitted.left_out).mean(1)
         scores[f"{features}, {rest}"] = float(rows.mean())
-        if best is None or _clearly_better(rows, best_rows):
-            best, best_rows, best_names = fitted, rows, (features, rest)
-    assert best is not None
+        better = surely_better if best is None else clearly_better
+        if better(rows, best_rows):
+            best, best_rows, names = fitted, rows, (features, rest)
+    width = y.shape[1]
+    weight, bias = (np.empty((0, width)), np.zeros(width)) if best is None else best.linear()
     return Compensation(
-        touched=touched, features=best_names[0], rest=best_names[1],
-        columns=columns[best_names[1]], center=center, weight=best.weight, bias=best.bias,
-        left_out=best.left_out, candidates=scores,
+        touched=touched, features=names[0], rest=names[1], columns=columns[names[1]], center=center,
+        weight=weight, bias=bias, left_out=remainder if best is None else best.left_out,
+        candidates=scores,
     )  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class LeftOutFit:
-    """y = features @ weight + bias, with the penalty of the smallest left-out error."""
-
-    weight: Real
-    bias: Real
-    left_out: Real
-    """(N, d) error of each row by the fit to all others."""
-
-
-def fit_left_out(features: Real, y: Real, prior: Real | None = None) -> LeftOutFit:
-    """Ridge regression with one penalty for all outputs, by mean absolute left-out error.
-
-    Args:
-        features: (N, F) rows, N at least 2.
-        y: (N, d)
-        prior: (F,) expected sizes of the weights of standardised features, in any unit; equal by
-            default. The penalty of a weight is in proportion to 1 / prior^2.
-    """
-    n, mean, spread = len(features), features.mean(0), features.std(0)
-    varies = spread > ROUND_OFF * np.maximum(np.abs(mean), np.finfo(float).tiny)
-    scale = np.where(varies, (1.0 if prior is None else prior) / _safe(spread), 0.0)
-    left, singular, right = np.linalg.svd((features - mean) * scale, full_matrices=False)
-    kept = singular > 1e-13 * singular.max(initial=0)
-    left, singular, right = left[:, kept], singular[kept], right[kept]
-    offset = y.mean(0)
-    centred = y - offset
-    along, best, least = left.T @ centred, None, np.inf
-    for share in SHARES:
-        part = kept_part(singular, share)
-        free = 1 - 1 / n - np.square(left) @ part
-        # a row that the fit passes through tells nothing of how it would do without it
-        if free.min() < 1e-6:
-            continue
-        error = (centred - left @ (part[:, None] * along)) / free[:, None]
-        mae = np.abs(error).mean()
-        if best is None or mae < least:
-            least, best = mae, (error, part)
-    assert best is not None, "the mean alone always leaves something"
-    error, part = best
-    weight = scale[:, None] * (right.T @ ((part / singular)[:, None] * along))
-    return LeftOutFit(weight=weight, bias=offset - mean @ weight, left_out=error)
-
-
-def _attempts(touched: Touched, num_rows: int) -> Iterator[tuple[str, str]]:
+def _attempts(num_rows: int, *, at_rest: bool) -> Iterator[tuple[str, str]]:
     """Features and rest to try, the simplest first."""
-    kinds, rests = FEATURES, RESTS
-    if num_rows < ROWS_FOR_MORE:
-        kinds, rests = FEATURES[:2], RESTS[:1]
+    kinds, rests = FEATURES[1:], RESTS
+    if at_rest or num_rows < ROWS_FOR_MORE:
+        kinds, rests = kinds[: 1 if at_rest else 2], RESTS[:1]
     return ((kind, rest) for rest in rests for kind in kinds)
 
 
-def _clearly_better(rows: Real, than: Real) -> bool:
-    """Whether the mean of rows is smaller by more than a standard error of the difference."""
-    gain = than - rows
-    return bool(gain.mean() > gain.std(ddof=1) / np.sqrt(len(gain)))
+def _warn_of_rest(varied: Int, moved: Int, num_rows: int) -> bool:
+    """Whether inputs that vary elsewhere are the same in all rows; if so, say it."""
+    num = len(np.setdiff1d(varied, moved))
+    if num:
+        warnings.warn(
+            f"{num} of {len(varied)} inputs that vary where the base model was fitted are the same "
+            f"in all {num_rows} cases, which can't tell what the change does where they vary; add "
+            "cases in which they do",
+            GridshiftWarning,
+            stacklevel=4,
+        )
+    return num > 0
 
 
 def _rest(rest: str, columns: np.ndarray, x: Real, y: Real) -> Real:

@@ -165,15 +165,16 @@ class Bounds:
 
 def jackknife_plus(
     error: Real, fits: Sequence[Callable[[Real], Real]], x: Real, *, level: float = 0.9,
-    groups: Mapping[str, slice],
+    groups: Mapping[str, slice], scale: Real | None = None,
 ) -> Bounds:  # fmt: skip
     """Bounds from fits that leave out one row each, for rows too few to set some aside.
 
     A new row is within with a probability of at least 2 level - 1, and of about `level` where a fit
     changes little with one row (Barber, Candès, Ramdas and Tibshirani 2021, theorem 1): the bounds
     are the ones of rank ceil((n + 1) level) of what fit i predicts plus, and minus, the error that
-    it makes on row i. A band holds for all entries of a group, each in proportion to the mean error
-    of the other rows; that this proportion is known from the same rows is not in the theorem.
+    it makes on row i. A band holds for all entries of a group, each in proportion to its `scale`; a
+    scale of row i from fits that have seen row i is too small beside a new row's, and then bands
+    of many entries hold far less often than the level.
 
     Args:
         error: (n, Y) of row i by the fit without it.
@@ -181,6 +182,9 @@ def jackknife_plus(
         x: (R, X) inputs of new rows.
         level: that is aimed at.
         groups: entries that share a band, by name.
+        scale: (n, Y) what the errors of row i are in proportion to, from other rows and by fits
+            that have seen neither these nor row i; by default the mean error of the other rows,
+            for fits that have seen none.
 
     Raises:
         ContextError: a level outside (0, 1), or too few rows for it.
@@ -192,7 +196,9 @@ def jackknife_plus(
             f"error bars that hold at {level:.6g} need at least {max(2, fewest_rows(level))} "
             f"solved cases, not {num}; ask for more, or for a lower level"
         )
-    scale = (size.sum(0) - size) / (num - 1)
+    if scale is None:
+        scale = (size.sum(0) - size) / (num - 1)
+    assert scale is not None
     scale = np.maximum(scale, 1e-9 * scale.max(initial=0) or 1.0)
     band = np.full(size.shape, np.inf)
     for at in groups.values():

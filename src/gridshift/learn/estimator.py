@@ -17,6 +17,7 @@ from gridshift.learn.backbones import MlpConfig
 from gridshift.learn.compensated_model import CompensatedModel
 from gridshift.learn.compensation import Compensation, Touched, fit_compensation
 from gridshift.learn.fitted_network import FittedNetwork, constants_of, input_scaling
+from gridshift.learn.identification import check_identifiable
 from gridshift.learn.models import FittedModel, RefoldableModel
 from gridshift.learn.moments import EPS, LARGEST
 from gridshift.learn.paired import paired
@@ -186,6 +187,8 @@ class ICWRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             ValueError: other columns than at `fit`, NaN, fewer than two rows, an unknown column.
 
         Warns:
+            GridshiftWarning: for compensation, inputs that varied at `fit` are the same in all
+                rows.
             RankDeficientWarning: moments of no more rows than outputs.
         """
         names = _names(y)
@@ -228,6 +231,7 @@ class ICWRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """
         names = _names(y)
         x, rows = self._context(X, y)
+        check_identifiable(len(x))
         known = Buses.of(buses, names, self.n_outputs_)
         y_base = self.base_model_.predict(x)
         return identify_pair(x, rows, y_base, known, pairs=branches, level=level)
@@ -243,7 +247,9 @@ class ICWRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return x, rows
 
     def _compensated(self, x: Real, y: Real, touched: Touched) -> "ICWRegressor":
-        fitted = fit_compensation(x, y, self.base_model_.predict(x), touched)
+        fitted = fit_compensation(
+            x, y, self.base_model_.predict(x), touched, varied=self.base_model_.varied
+        )
         adapted = self.frozen()
         adapted.model_ = CompensatedModel(model=self.base_model_, compensation=fitted)
         adapted.num_context_, adapted.compensation_ = len(x), fitted

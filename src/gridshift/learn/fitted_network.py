@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gridshift.arrays import Real
+from gridshift.arrays import Int, Real
 from gridshift.errors import GridshiftError, StorageError
 from gridshift.learn import model_file
 from gridshift.learn.backbones.configs import BackboneConfig, backbone_fields, parse_backbone
@@ -167,6 +167,11 @@ class FittedNetwork:
     def scaled(self, x: Real) -> Real:
         """(R, X) what the backbone is given for inputs (R, X)."""
         return (x - self.input_mean) / self.input_scale
+
+    @property
+    def varied(self) -> Int:
+        """(V,) numbers of the inputs that weren't constant."""
+        return np.flatnonzero(self.input_scale != 1)
 
     def predict(self, x: Real) -> Real:
         """(R, Y) y of inputs (R, X).

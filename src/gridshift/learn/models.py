@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from gridshift.arrays import Real
+from gridshift.arrays import Int, Real
 from gridshift.errors import StorageError
 from gridshift.learn.compensated_model import CompensatedModel
 from gridshift.learn.fitted_network import FittedNetwork, MakeGraph
@@ -32,6 +32,11 @@ class FittedModel(Protocol):
     @property
     def input_mean(self) -> Real:
         """(X,) mean of the inputs that it was fitted to; the value of one that never varied."""
+        ...
+
+    @property
+    def varied(self) -> Int:
+        """(V,) numbers of the inputs that varied where it was fitted."""
         ...
 
     def predict(self, x: Real) -> Real:

@@ -15,6 +15,7 @@ from gridshift.arrays import Real
 from gridshift.learn.moments import EPS
 from gridshift.learn.paired import fit_shrunk_zca, paired
 from gridshift.learn.ridge import fit_ridge
+from gridshift.learn.splits import folds
 from gridshift.learn.whitening import Affine
 
 FOLDS = 5
@@ -87,9 +88,7 @@ def covariance_correction(y: Real, prediction: Real) -> Correction:
     """Mean and full covariance of y matched: whitening in context, with paired moments."""
     whole = _matched(y, prediction)
     left_out = np.empty_like(y)
-    order = np.random.default_rng(0).permutation(len(y))
-    for part in np.array_split(order, min(FOLDS, len(y) // 2)):
-        others = np.setdiff1d(order, part)
+    for others, part in folds(len(y), min(FOLDS, len(y) // 2)):
         fitted = _matched(y[others], prediction[others])
         left_out[part] = y[part] - fitted.inverse(prediction[part])
     return Correction(
@@ -100,7 +99,7 @@ def covariance_correction(y: Real, prediction: Real) -> Correction:
 
 def ridge_correction(y: Real, prediction: Real) -> Correction:
     """y_hat = r + ridge of the error on all entries of r."""
-    ridge = fit_ridge(prediction, y - prediction, pooled=True)
+    ridge = fit_ridge(prediction, y - prediction, choose="pooled")
     weight, bias = ridge.linear()
     return Correction(
         name="ridge", by_prediction=np.eye(len(weight)) + weight, offset=bias,

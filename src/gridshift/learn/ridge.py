@@ -1,14 +1,19 @@
 """Ridge regression whose regularisation is chosen by leave-one-out error, in closed form."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from gridshift.arrays import Real
+from gridshift.learn.splits import clearly_better
 
 PENALTIES = np.concatenate([10.0 ** np.arange(-12, 2.5, 0.5), [np.inf]])
 """Candidates of the regularisation as a share of the largest squared singular value; the last one
 leaves the mean alone."""
+ROUND_OFF = 1e-12
+"""Spread below which a feature counts as constant, relative to its size."""
+Choice = Literal["each", "pooled", "simplest"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -39,54 +44,73 @@ class Ridge:
 
 
 def fit_ridge(
-    features: Real, y: Real, *, pooled: bool = False, penalties: Real = PENALTIES
-) -> Ridge:
+    features: Real, y: Real, *, choose: Choice = "each", prior: Real | None = None,
+    penalties: Real = PENALTIES,
+) -> Ridge:  # fmt: skip
     """Penalised least squares on standardised features, with the penalty that does best left out.
 
     The error of a row by the fit to the other rows needs no second fit: it is (y - y_hat) / (1 - h)
-    with the row's leverage h, which one singular value decomposition gives for all penalties.
+    with the row's leverage h, which one singular value decomposition gives for all penalties. A
+    penalty whose fit passes through a row tells nothing of how it would do without it; such ones
+    are passed over.
 
     Args:
         features: (N, F) rows, N at least 2.
         y: (N, d) outputs.
-        pooled: one penalty for all outputs, by their mean absolute error, which few rows can
-            tell better than one for each output, by its mean squared error.
+        choose: 'each' output gets the penalty of its own least mean squared error; 'pooled' is one
+            for all, of the least mean absolute error, which few rows can tell better; 'simplest'
+            is the largest than which that one isn't clearly better.
+        prior: (F,) expected sizes of the weights of standardised features, in any unit; equal by
+            default. The penalty of a weight is in proportion to 1 / prior^2.
         penalties: candidates, as in `PENALTIES`.
     """
-    n = len(features)
-    mean, scale = features.mean(0), features.std(0)
-    constant = features.max(0) == features.min(0)
-    scale = np.where(constant, 1.0, scale)
-    centred = np.where(constant, 0.0, (features - mean) / scale)
-    left, singular, right = np.linalg.svd(centred, full_matrices=False)
-    kept = singular > singular[0] * max(centred.shape) * np.finfo(float).eps
+    n, mean, spread = len(features), features.mean(0), features.std(0)
+    varies = spread > ROUND_OFF * np.maximum(np.abs(mean), np.finfo(float).tiny)
+    size = np.ones_like(spread) if prior is None else prior
+    scale = np.divide(spread, size, out=np.ones_like(spread), where=varies)
+    standard = np.where(varies, (features - mean) / scale, 0.0)
+    left, singular, right = np.linalg.svd(standard, full_matrices=False)
+    kept = singular > singular.max(initial=0) * max(standard.shape) * np.finfo(float).eps
     left, singular, right = left[:, kept], singular[kept], right[kept]
     offset = y.mean(0)
-    along = left.T @ (y - offset)
+    centred = y - offset
+    along = left.T @ centred
 
-    best = np.full(y.shape[1], np.inf)
-    chosen = np.full(y.shape[1], np.inf)
-    errors, coordinates = np.empty_like(y), np.empty_like(along)
-    for penalty in penalties:
+    def left_out(penalty: float) -> Real | None:
         part = kept_part(singular, penalty)
-        leverage = 1 / n + np.square(left) @ part
-        # a row that the fit passes through exactly tells nothing of how it would do without it
-        free = np.maximum(1 - leverage, 1e-9)
-        error = (y - offset - left @ (part[:, None] * along)) / free[:, None]
-        loss = np.square(error).sum(0)
-        if pooled:
-            loss = np.full_like(loss, np.abs(error).mean())
-        if not (free > 1e-6).all():
+        free = 1 - 1 / n - np.square(left) @ part
+        if free.min() < 1e-6:
+            return None
+        return (centred - left @ (part[:, None] * along)) / free[:, None]
+
+    chosen, best = np.full(y.shape[1], np.inf), np.full(y.shape[1], np.inf)
+    errors, rows = centred * n / (n - 1), {}  # of the mean alone
+    for penalty in penalties:
+        error = left_out(penalty)
+        if error is None:
             continue
+        if choose == "simplest":
+            rows[penalty] = np.abs(error).mean(1)
+            continue
+        loss = np.square(error).mean(0)
+        if choose == "pooled":
+            loss = np.full_like(loss, np.abs(error).mean())
         better = loss < best
         best[better], chosen[better] = loss[better], penalty
         errors[:, better] = error[:, better]
-        coordinates[:, better] = (part / singular)[:, None] * along[:, better]
-    weights = np.where(constant[:, None], 0.0, right.T @ coordinates)
+    if rows:
+        least = min(rows.values(), key=np.mean)
+        largest = max(p for p, of in rows.items() if not clearly_better(least, of))
+        chosen[:], errors = largest, left_out(largest)
+    assert errors is not None
+    coordinates = np.empty_like(along)
+    for penalty in np.unique(chosen):
+        at = chosen == penalty
+        coordinates[:, at] = (kept_part(singular, penalty) / singular)[:, None] * along[:, at]
+    weights = np.where(varies[:, None], right.T @ coordinates, 0.0)
     return Ridge(
-        mean=mean, scale=scale, weights=weights, offset=offset, penalties=chosen,
-        left_out=errors,
-    )  # fmt: skip
+        mean=mean, scale=scale, weights=weights, offset=offset, penalties=chosen, left_out=errors
+    )
 
 
 def kept_part(singular: Real, penalty: float) -> Real:

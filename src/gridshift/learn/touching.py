@@ -10,7 +10,7 @@ constant magnitude (it is controlled).
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from math import pi
 from typing import Any
@@ -167,11 +167,9 @@ def identify_pair(
 ) -> IdentifiedPair:
     """Between which two buses a change is, as far as cases tell.
 
-    What is injected at i and drawn at j moves the angles, and no difference of two as much as that
-    between i and j. So of many pairs those are held against each other whose difference has moved
-    most, at the level of all pairs nonetheless. Where left-out errors can't tell, the pair is
-    named that is first by both, left-out error and movement, which rest on different columns (how
-    often that is right: docs/bring-your-own-cases.md).
+    Of many pairs those are held against each other whose angles have moved against each other most,
+    at the level of all pairs nonetheless. Otherwise as `learn.identification.identify`; how often
+    it is right: docs/bring-your-own-cases.md.
 
     Args:
         x: (N, X) inputs of rows after the change.
@@ -194,11 +192,11 @@ def identify_pair(
     kept = [numbers[at] for at in np.argsort(-movement, kind="stable")[:MOST_PAIRS]]
     candidates = {f"{buses.names[i]} - {buses.names[j]}": (i, j) for i, j in kept}
     touched = {name: buses.pair(*pair) for name, pair in candidates.items()}
-    found = identify(x, y, y_base, touched, level=level * len(kept) / len(numbers))
-    most_moved = next(iter(candidates))
-    if found.name is None and found.ranking[0][0] == most_moved:
-        reason = f"{most_moved} has the smallest left-out error, and its angles have moved most"
-        found = replace(found, name=most_moved, reason=reason)
+    far = dict(zip(numbers, movement.tolist(), strict=True))
+    found = identify(
+        x, y, y_base, touched, level=level * len(kept) / len(numbers),
+        movement={name: far[pair] for name, pair in candidates.items()},
+    )  # fmt: skip
     pair = None
     if found.name is not None:
         i, j = candidates[found.name]

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gridshift.arrays import Real
+from gridshift.arrays import Int, Real
 from gridshift.errors import StorageError
 from gridshift.learn import model_file
 from gridshift.learn.onnx_graph import DOUBLE, OnnxGraph
@@ -41,6 +41,11 @@ class WhitenedModel:
     def input_mean(self) -> Real:
         """(X,) of the model."""
         return self.model.input_mean
+
+    @property
+    def varied(self) -> Int:
+        """(V,) of the model."""
+        return self.model.varied
 
     def predict(self, x: Real) -> Real:
         """(R, Y) y of inputs (R, X)."""

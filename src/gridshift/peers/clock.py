@@ -33,7 +33,7 @@ def pinned(core: int | None = None) -> Iterator[None]:
         os.sched_setaffinity(0, usable)
 
 
-def fastest(run: Callable[[], object], *, repeats: int) -> float:
+def least_cpu_seconds(run: Callable[[], object], *, repeats: int) -> float:
     """Least CPU time of some calls, s, after one that is not timed."""
     run()
     return min(_timed(run, 1)[0] for _ in range(repeats))

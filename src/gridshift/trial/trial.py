@@ -17,7 +17,7 @@ from gridshift.errors import ContextError
 from gridshift.grid.contingency import outage_text
 from gridshift.grid.network import Network
 from gridshift.learn.conformal import calibrate, fewest_rows, jackknife_plus
-from gridshift.learn.splits import num_held_out
+from gridshift.learn.splits import folds, num_held_out
 from gridshift.threads import Threads
 from gridshift.trial.cases import Cases
 from gridshift.trial.cost import Cost, fastest
@@ -27,6 +27,8 @@ CALIBRATION_SHARE = 0.25
 """Part of the context that error bars are calibrated on, and the method is not fitted on."""
 FEWEST_CALIBRATED = 4
 """Solved cases that leave two to calibrate on and two to fit on."""
+FOLDS = 5
+"""Parts of the other cases of which each is left out in turn, for the proportions of a band."""
 MOST_LEFT_OUT = 100
 """Solved cases up to which a method is fitted anew without each, if a quarter is too few."""
 
@@ -242,22 +244,24 @@ class Trial:
         )
 
     def _left_out(self, cases: Dataset, level: float) -> TestedErrorBars:
-        """Bars from a fit without each case; from the one fit there is, if it takes no cases."""
-        test, num, fits = self.cases.test, len(cases), [self.predictor]
+        """Bars from a fit without each case; from the one fit there is, if it takes no cases.
+
+        A method's own choices are made anew in every fit.
+        """
+        test, num, fits, scale = self.cases.test, len(cases), [self.predictor], None
         fitted = self.method.uses_solved_cases
         with Threads(1):
             if fitted:
-                fits = [
-                    self.method.fit(self.base, Context.of(cases.rows(np.arange(num) != i)))
-                    for i in range(num)
-                ]
+                others = [cases.rows(np.arange(num) != i) for i in range(num)]
+                fits = [self._fit(rows) for rows in others]
+                scale = np.stack([self._typical_error(rows) for rows in others])
             error = np.concatenate([
                 fits[i if fitted else 0].predict(cases.x[i : i + 1]) - cases.y[i : i + 1]
                 for i in range(num)
             ])  # fmt: skip
             bounds = jackknife_plus(
                 error, [one.predict for one in (fits if fitted else fits * num)], test.x,
-                level=level, groups=test.layout.y_slices,
+                level=level, groups=test.layout.y_slices, scale=scale,
             )  # fmt: skip
         return TestedErrorBars(
             level=level,
@@ -268,6 +272,22 @@ class Trial:
             widths=bounds.widths(),
             coverage=bounds.coverage(test.y),
         )
+
+    def _fit(self, cases: Dataset) -> Predictor:
+        return self.method.fit(self.base, Context.of(cases))
+
+    def _typical_error(self, cases: Dataset) -> Real:
+        """(Y,) mean absolute error of the cases, each by a fit to other parts of them.
+
+        The same for all entries where two cases leave a single one to fit to.
+        """
+        if len(cases) < 3:
+            return np.ones(cases.y.shape[1])
+        total = np.zeros(cases.y.shape[1])
+        for kept, part in folds(len(cases), min(FOLDS, len(cases))):
+            predicted = self._fit(cases.rows(kept)).predict(cases.x[part])
+            total += np.abs(predicted - cases.y[part]).sum(0)
+        return total / len(cases)
 
     def _certified(
         self, x: Real, y: Real, tol: float | None, correct_share: float = 0.0
