@@ -68,6 +68,10 @@ class Network:
     """(G,) always a PV or slack bus; other generation is in `bus_fixed`."""
     gen_p: Real
     """(G,) scheduled active power, positive when produced; the slack's share is not used."""
+    gen_q_min: Real = field(default_factory=lambda: np.full((), -np.inf))
+    """(G,) least reactive power, positive when produced; -inf where there is no limit."""
+    gen_q_max: Real = field(default_factory=lambda: np.full((), np.inf))
+    """(G,) most reactive power. Limits count only where a solution is asked to keep them."""
 
     branch_labels: tuple[str, ...]
     """(E,) element that each branch belongs to; empty for one that cannot be switched."""
@@ -95,11 +99,11 @@ class Network:
     """Elements taken out by `without`, sorted."""
 
     def __post_init__(self) -> None:
-        if not self.bus_consumed.ndim:
-            zeros = np.full(self.num_buses, float(self.bus_consumed))
-            object.__setattr__(self, "bus_consumed", zeros)
-        if not self.bus_xy.ndim:
-            object.__setattr__(self, "bus_xy", np.full((self.num_buses, 2), np.nan))
+        gens = (len(self.gen_bus),)
+        shapes = {"bus_consumed": (self.num_buses,), "bus_xy": (self.num_buses, 2)}
+        for name, shape in (shapes | dict.fromkeys(GENERATOR_LIMITS, gens)).items():
+            if not getattr(self, name).ndim:  # one number for all, as the defaults are
+                object.__setattr__(self, name, np.full(shape, float(getattr(self, name))))
         for f in fields(self):
             value = getattr(self, f.name)
             if isinstance(value, np.ndarray):
@@ -274,12 +278,17 @@ class Network:
 
     @cached_property
     def digest(self) -> str:
-        """Hexadecimal digest of every number that decides results; equal for equal grids."""
+        """Hexadecimal digest of every number that decides results; equal for equal grids.
+
+        Limits of generators, which decide them only on request, are in `limits_digest`.
+        """
         state = hashlib.sha256()
         for f in fields(self):
             value = getattr(self, f.name)
             # Without consumption there, the digest is that of a grid that doesn't know of it.
-            known = f.name != "bus_xy" and (f.name != "bus_consumed" or value.any())
+            known = f.name not in ("bus_xy", *GENERATOR_LIMITS) and (
+                f.name != "bus_consumed" or value.any()
+            )
             if isinstance(value, np.ndarray) and known:
                 state.update(f.name.encode())
                 state.update(np.ascontiguousarray(value).tobytes())
@@ -296,6 +305,12 @@ class Network:
             ).encode()
         )
         return state.hexdigest()
+
+    @property
+    def limits_digest(self) -> str:
+        """Hexadecimal digest of the limits of generators."""
+        values = [getattr(self, name).tobytes() for name in GENERATOR_LIMITS]
+        return hashlib.sha256(b"".join(values)).hexdigest()
 
 
 def bus_admittance(start: Int, end: Int, y: Complex, shunt: Complex) -> sp.csr_array:
@@ -324,8 +339,10 @@ def outage_labels(outage: object) -> list[str]:
     return labels
 
 
+GENERATOR_LIMITS = ("gen_q_min", "gen_q_max")
+"""Fields with a limit of each generator."""
 _SHARED = (
     "bus_kind", "bus_shunt", "bus_fixed", "bus_v_set", "v_start", "load_bus", "load_power",
-    "gen_bus", "gen_p", "branch_from", "branch_to", "branch_y", "branch_rating",
+    "gen_bus", "gen_p", "branch_from", "branch_to", "branch_y", "branch_rating", *GENERATOR_LIMITS,
 )  # fmt: skip
 """What an outage has in common with the network it is an outage of: what solving depends on."""
