@@ -19,6 +19,7 @@ from gridshift.cli.options import (
     drawn_options,
     export_option,
     method_option,
+    q_limits_option,
     start_options,
     target_option,
 )
@@ -82,6 +83,7 @@ if TYPE_CHECKING:
         "--out precise14",
         "gridshift screen --study study14.toml --contingencies generators --redistribute slack "
         "--out studied14",
+        "gridshift screen case14 --q-limits --scenarios 50 --out limited14",
         "gridshift screen case14 --contingencies n-2 --most-pairs 100 --scenarios 50 --out pairs14",
         "gridshift screen case14 --method compensation --base quadratic --context 10 "
         "--scenarios 200 --out compensated14",
@@ -104,6 +106,7 @@ if TYPE_CHECKING:
     "--refuse-splits", is_flag=True,
     help="List outages that cut demand off apart, and don't study what they leave.",
 )  # fmt: skip
+@q_limits_option
 @click.option(
     "--redistribute", type=click.Choice(["generators", "slack"]), default="generators",
     show_default=True, help="Who takes over what a generator gave that is out.",

@@ -116,7 +116,7 @@ class _Part(NamedTuple):
 def _chord_rows(
     prepared: Prepared, kept: ReactiveLimits | None, load_p: Real, load_q: Real, tol: float
 ) -> tuple[Rows | LimitedStates, Bool, NDArray[np.int8] | None]:
-    """Rows by chord steps, which of them are solved, and the sides of their buses if any has one."""
+    """Rows by chord steps, which of them are solved, and sides of buses where limits are kept."""
     engine, limit = prepared.engine, tol * prepared.engine.unit
     if kept is not None:
         found = kept.from_nominal(prepared, load_p, load_q, tol=tol)

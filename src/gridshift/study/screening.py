@@ -59,6 +59,8 @@ class ScreenConfig:
     emergency_rating: float | None = None
     """Second limit of each branch, as a multiple of its rating; loadings beyond it are counted
     apart."""
+    q_limits: bool = False
+    """Whether generators keep their reactive limits, scenario by scenario; exact rows only."""
     refuse_splits: bool = False
     """Whether outages that cut demand off are listed apart and not studied."""
     redistribute: Redistribution = "generators"
@@ -88,6 +90,12 @@ class ScreenConfig:
         if self.beside and self.method != EXACT:
             raise GridshiftError(
                 f"methods are measured beside exact rows; leave method {self.method} or beside out"
+            )
+        if self.q_limits and (self.method != EXACT or self.beside):
+            named = self.method if self.method != EXACT else ", ".join(self.beside)
+            raise GridshiftError(
+                f"{named} knows every generator bus by its set-point, so q_limits is for exact rows "
+                "alone; leave one of them out"
             )
         for name in ("precision", "ignore_below"):
             share = getattr(self, name)

@@ -21,7 +21,7 @@ from gridshift.study.store import Store, task_key
 from gridshift.trial.exact import EXACT
 from gridshift.version import VERSION
 
-FORMAT = 5
+FORMAT = 6
 """Raised whenever stored rows change their meaning; older ones are then recomputed."""
 TOGETHER = 16
 """Outages at most whose topologies are prepared together: a multiple of Newton's lanes."""
@@ -163,6 +163,7 @@ def tasks(setting: Setting, outages: Sequence[Outage], **more: Any) -> Iterator[
         "version": VERSION,
         "name": setting.network.name,
         "network": setting.network.digest,
+        "limits": setting.network.limits_digest if setting.config.q_limits else "",
         "scenarios": setting.digest,
         "surrogate": None if setting.surrogate is None else setting.surrogate.digest,
         **more,
