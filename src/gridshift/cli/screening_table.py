@@ -60,7 +60,7 @@ def _at_limits(result: "Screening") -> str:
     share = np.nanmean([row.bus_at_q_max + row.bus_at_q_min for row in known], axis=0)
     most = [b for b in np.argsort(-share, kind="stable")[:3].tolist() if share[b] > 0]
     named = ", ".join(f"{_place(result.network.bus_labels[b])} {_percent(share[b])}" for b in most)
-    told = np.nanmean([row.any_at_limit for row in known])
+    told = float(np.nanmean([row.any_at_limit for row in known]))
     most_often = f"; most often at {named} %" if named else ""
     return f"reactive limits: reached in {_percent(told)} % of the scenarios{most_often}"
 

@@ -134,7 +134,9 @@ def solve(
     _require_room(network, num_rows, powers=powers, loading=loading)
     prepared = grid if isinstance(grid, Prepared) else prepare(grid)
     if len(prepared.cut_off):
-        return islanded(prepared, num_rows)
+        cut = islanded(prepared, num_rows)
+        nowhere = np.zeros(cut.voltage.shape, np.int8)
+        return replace(cut, at_limit=nowhere if q_limits else None)
     plain = partial(
         _solved, prepared, tol=tol, max_iterations=max_iterations, threads=threads, powers=powers,
         loading=loading, device=device,

@@ -94,7 +94,7 @@ class ScreenConfig:
         if self.q_limits and (self.method != EXACT or self.beside):
             named = self.method if self.method != EXACT else ", ".join(self.beside)
             raise GridshiftError(
-                f"{named} knows every generator bus by its set-point, so q_limits is for exact rows "
+                f"{named} takes every generator to hold its voltage, so q_limits is for exact rows "
                 "alone; leave one of them out"
             )
         for name in ("precision", "ignore_below"):

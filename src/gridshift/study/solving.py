@@ -62,7 +62,7 @@ class Solving:
             )
             if self._setting.config.q_limits:
                 row |= limits_reached(
-                    self._network, sum(one.at_limit for one in self._found),
+                    self._network, np.sum([one.at_limit for one in self._found], axis=0),
                     sum(one.any_at_limit for one in self._found), len(mismatch),
                 )  # fmt: skip
             if self._setting.config.precision is not None:
