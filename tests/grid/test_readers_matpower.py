@@ -270,3 +270,11 @@ def test_a_dcline_that_makes_power_is_named(tmp_path, flow, loss0, loss1, mw):
 def test_set_points_that_differ_at_one_bus_are_named_with_the_bus():
     with pytest.warns(GridshiftWarning, match=r"different set-points.*bus:20 \(1.03\)$"):
         read_grid("tests/cases/rules.m")
+
+
+def test_reactive_limits_are_the_generators_own(tmp_path):
+    network = read_grid(changed(tmp_path, "case9", (GEN3, GEN3.replace("300\t-300", "NaN\t-30"))))
+    row = network.gen_labels.index("gen:3")
+    assert network.gen_q_min[row] == -0.3
+    assert network.gen_q_max[row] == np.inf
+    assert network.gen_q_max[network.gen_labels.index("gen:2")] == 3

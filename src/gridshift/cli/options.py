@@ -93,6 +93,10 @@ grid_argument = click.argument("grid", metavar="GRID")
 outage_option = click.option(
     "--outage", default="", metavar="A,B", help="Elements out of service, for instance line:9."
 )
+q_limits_option = click.option(
+    "--q-limits", is_flag=True,
+    help="Keep reactive limits: a generator that reaches one no longer holds its voltage.",
+)  # fmt: skip
 seed_option = click.option(
     "--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True,
     help="Root random seed.",

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from gridshift.cli.output import drawn_spread, table, text
 from gridshift.grid.contingency import candidate_elements
 from gridshift.trial.exact import EXACT
@@ -26,6 +28,8 @@ def print_study(console: "Console", result: "Screening", top: int, came_from: st
         f"{_probability(intact['violation_probability'], intact['standard_error'])} %"
         + (f", worst at {_worst(result.intact_row)}" if _worst(result.intact_row) else "")
     )
+    if config.q_limits:
+        console.print(_at_limits(result))
     if result.beside:
         console.print(_beside(result))
     if result.system["num_with_rates"]:
@@ -46,6 +50,19 @@ def print_study(console: "Console", result: "Screening", top: int, came_from: st
         console.print(f"note: {note}", style="dim")
     console.print(_seconds(result, came_from))
     console.print(f"report: {result.report}", soft_wrap=True)
+
+
+def _at_limits(result: "Screening") -> str:
+    """Which generators are at a reactive limit most often, over all outages alike."""
+    known = [row for row in result.rows if len(row.bus_at_q_max)]
+    if not known:
+        return "reactive limits: no outage could be studied"
+    share = np.nanmean([row.bus_at_q_max + row.bus_at_q_min for row in known], axis=0)
+    most = [b for b in np.argsort(-share, kind="stable")[:3].tolist() if share[b] > 0]
+    named = ", ".join(f"{_place(result.network.bus_labels[b])} {_percent(share[b])}" for b in most)
+    told = float(np.nanmean([row.any_at_limit for row in known]))
+    most_often = f"; most often at {named} %" if named else ""
+    return f"reactive limits: reached in {_percent(told)} % of the scenarios{most_often}"
 
 
 def _ranking(result: "Screening", top: int):

@@ -174,7 +174,7 @@ def merge(
         "power flows take)",
     },
     examples=[
-        "gridshift plan case14 --scenarios 5000 --contingencies n-2 --most-pairs 100",
+        "gridshift plan case14 --scenarios 5000 --contingencies n-2 --most-pairs 100 --q-limits",
         "gridshift plan --study study14.toml --contingencies all --area 1 --refuse-splits "
         "--redistribute slack --minutes 1 --json",
     ],

@@ -2,19 +2,28 @@
 
 import time
 from collections import Counter
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from gridshift.cli.bases import usable
 from gridshift.cli.group import command
 from gridshift.cli.kernels import watch_compiler
-from gridshift.cli.options import GRID_KEY, grid_argument, outage_option, seed_option, spread_option
+from gridshift.cli.options import (
+    GRID_KEY,
+    grid_argument,
+    outage_option,
+    q_limits_option,
+    seed_option,
+    spread_option,
+)
 from gridshift.cli.output import emit, progress, table
 from gridshift.threads import usable_cores
 
 if TYPE_CHECKING:
     from gridshift.grid.network import Network
+    from gridshift.grid.powerflow import BatchSolution
     from gridshift.grid.scenarios import LoadScenarios, Scenarios
 
 BLOCK_BYTES = 1 << 28
@@ -27,6 +36,9 @@ BLOCK_BYTES = 1 << 28
         "outage": "elements out of service, empty for the intact grid",
         "num_rows": "scenarios",
         "status": "number of rows per status, for instance `solved`",
+        "num_rows_at_limits": "with --q-limits: solved rows with a generator at a limit; else null",
+        "at_limits": "with --q-limits: share of the solved rows by bus whose generators are at a "
+        "limit, the most frequent first; else null",
         "worst_mismatch": "largest power mismatch of a solved row, p.u.",
         "worst_mismatch_mva": "the same in MW or Mvar",
         "warm_up_s": "time for the nominal point and two rows beforehand, s, compiling included",
@@ -40,6 +52,7 @@ BLOCK_BYTES = 1 << 28
         "gridshift solve case30 --outage line:9,line:28 --scenarios 200 --spread 0.5 --seed 1 "
         "--threads 1",
         "gridshift solve case14 --json",
+        "gridshift solve case14 --q-limits",
     ],
 )
 @grid_argument
@@ -47,12 +60,13 @@ BLOCK_BYTES = 1 << 28
 @click.option("--scenarios", default=1000, show_default=True, help="Number of load scenarios.")
 @spread_option
 @seed_option
+@q_limits_option
 @click.option(
     "--threads", type=click.IntRange(1, 1024), help="Threads to use.  [default: all cores]"
 )
 def solve(
-    grid: str, outage: str, scenarios: int, spread: float, seed: int, threads: int | None,
-    as_json: bool,
+    grid: str, outage: str, scenarios: int, spread: float, seed: int, q_limits: bool,
+    threads: int | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Exact AC power flow for many load scenarios of one topology.
 
@@ -75,11 +89,14 @@ def solve(
     loads = drawn_when_needed(network, rng, scenarios, spread=spread, regime="fixed")
     threads = threads or usable_cores()
     began = time.perf_counter()
-    solve_rows(found.network, loads.rows(slice(2)), threads=threads)
+    solve_rows(found.network, loads.rows(slice(2)), threads=threads, q_limits=q_limits)
     warm_up_s = nominal_s + time.perf_counter() - began
-    counts, worst, wall_s = _solved_in_blocks(found.network, loads, threads)
+    rows = _solved_in_blocks(found.network, loads, threads, q_limits)
+    counts, worst, wall_s = rows.counts, rows.worst, rows.seconds
     payload = {
         "grid": network.name, "outage": text, "num_rows": scenarios, "status": counts,
+        "num_rows_at_limits": rows.num_at_limits if q_limits else None,
+        "at_limits": rows.at_limits(network) if q_limits else None,
         "worst_mismatch": worst,
         "worst_mismatch_mva": None if worst is None else worst * network.base_mva,
         "warm_up_s": warm_up_s,
@@ -89,8 +106,10 @@ def solve(
 
     def render(console) -> None:
         compile_s = payload["compile_s"]
-        rows = [
+        lines = [
             *((f"rows {name.replace('_', ' ')}", num) for name, num in payload["status"].items()),
+            *([("rows with a generator at a limit", rows.num_at_limits)] if q_limits else []),
+            *([("most often", _most(rows.at_limits(network)))] if rows.num_at_limits else []),
             ("worst mismatch (MVA)", payload["worst_mismatch_mva"]),
             (f"time on {threads} threads (s)", wall_s),
             ("time per row (µs)", payload["us_per_row"]),
@@ -101,7 +120,7 @@ def solve(
             f"{network.name}, {text or 'intact'}: {scenarios:,} scenarios, "
             f"loads ±{100 * spread:.3g}%"
         )
-        console.print(table(title, ("", ">"), rows))
+        console.print(table(title, ("", ">"), lines))
 
     emit(payload, render, as_json=as_json)
     if 2 * counts["solved"] < scenarios:
@@ -111,27 +130,63 @@ def solve(
         )
 
 
+def _most(at_limits: dict[str, float]) -> str:
+    """The generator buses that are most often at a limit, with their shares of the rows."""
+    shown = [f"{label} {100 * share:.3g}%" for label, share in [*at_limits.items()][:3]]
+    return ", ".join(shown)
+
+
+@dataclass
+class _Rows:
+    """What has become of the rows solved so far."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    worst: float | None = None
+    seconds: float = 0.0
+    num_at_limits: int = 0
+    at_bus: Any = 0
+    """(B,) rows with a bus's generators at a limit."""
+
+    def add(self, solution: "BatchSolution") -> None:
+        """Count some rows."""
+        self.counts += solution.counts()
+        if len(mismatch := solution.mismatch[solution.solved]):
+            self.worst = max(self.worst or 0.0, mismatch.max())
+        if solution.at_limit is not None:
+            self.num_at_limits += int(solution.at_limit.any(1).sum())
+            self.at_bus = self.at_bus + (solution.at_limit != 0).sum(0)
+
+    def at_limits(self, network: "Network") -> dict[str, float]:
+        """Share of the solved rows by bus, the largest first."""
+        solved = self.counts["solved"]
+        if not self.num_at_limits:
+            return {}
+        order = sorted(range(network.num_buses), key=lambda bus: -self.at_bus[bus])
+        return {
+            network.bus_labels[bus]: int(self.at_bus[bus]) / solved
+            for bus in order if self.at_bus[bus]
+        }  # fmt: skip
+
+
 def _solved_in_blocks(
-    network: "Network", loads: "Scenarios | LoadScenarios", threads: int
-) -> tuple[dict[str, int], float | None, float]:
-    """Rows per status, the worst mismatch of solved ones, and the seconds that solving took."""
+    network: "Network", loads: "Scenarios | LoadScenarios", threads: int, q_limits: bool
+) -> _Rows:
+    """Solve all rows, as many at a time as memory allows."""
     from gridshift.grid.powerflow import RowStatus
     from gridshift.grid.powerflow import solve as solve_rows
 
-    counts: Counter[str] = Counter()
-    worst, seconds = None, 0.0
+    rows = _Rows()
     size = max(1024, BLOCK_BYTES // (8 * (4 * network.num_loads + 2 * network.num_buses)))
     with progress("solving", loads.num_rows, unit="rows") as done:
         for first in range(0, loads.num_rows, size):
             part = loads.rows(slice(first, first + size))
             began = time.perf_counter()
-            solution = solve_rows(network, part, threads=threads)
-            seconds += time.perf_counter() - began
-            counts += solution.counts()
-            if len(mismatch := solution.mismatch[solution.solved]):
-                worst = max(worst or 0.0, mismatch.max())
+            solution = solve_rows(network, part, threads=threads, q_limits=q_limits)
+            rows.seconds += time.perf_counter() - began
+            rows.add(solution)
             if size < loads.num_rows:
                 done(first + part.num_rows)
     order = [status.text for status in RowStatus]
-    found = {name: counts[name] for name in order if counts[name] or name == "solved"}
-    return found, worst, seconds
+    counts = rows.counts
+    rows.counts = Counter({n: counts[n] for n in order if counts[n] or n == "solved"})
+    return rows

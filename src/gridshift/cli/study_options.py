@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gridshift.cli.options import in_order
+from gridshift.cli.options import in_order, q_limits_option
 
 if TYPE_CHECKING:
     from gridshift.study.screening import ScreenConfig
@@ -37,6 +37,7 @@ studied_options = in_order(
         is_flag=True,
         help="List outages that cut demand off apart, and don't study what they leave.",
     ),
+    q_limits_option,
     click.option(
         "--redistribute",
         type=click.Choice(["generators", "slack"]),

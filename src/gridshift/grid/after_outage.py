@@ -9,7 +9,7 @@ import numpy as np
 from gridshift.arrays import Int, Real
 from gridshift.errors import OutageError
 from gridshift.grid.names import end_buses
-from gridshift.grid.network import BusKind, Network
+from gridshift.grid.network import GENERATOR_LIMITS, BusKind, Network
 
 STATIC = "static:"
 """Prefix of what a bus is fed beside the generators of the table, `static:7` at `bus:7`."""
@@ -142,6 +142,7 @@ def after_outage(
         bus_shunt=shunt, bus_kind=kind, bus_v_set=v_set,
         branch_in_service=_in_service(network, switched, buses), outage_of=None,
         gen_labels=tuple(network.gen_labels[row] for row in np.flatnonzero(~gens)),
+        **{name: getattr(network, name)[~gens] for name in GENERATOR_LIMITS},
         outaged=tuple(sorted({*network.outaged, *outage})),
     )  # fmt: skip
     return AfterOutage(network=left, lost_loads=np.flatnonzero(loads), lost_buses=buses)

@@ -69,22 +69,25 @@ class Engine(Topologies):
         powers: bool = False,
         loading: bool = False,
         device: Device = "cpu",
+        limits: Real | None = None,
     ) -> Rows:
         """Solve R rows of one topology; `Rows.mismatch` and `Rows.operating` tell which are solved.
 
         `tol` is a multiple of the tolerance base. On a GPU the chord steps run there and the rows
         that are left over here; branch powers and loading are then left to the caller. Rows of a
-        topology whose elimination isn't to be trusted are all left to the caller.
+        topology whose elimination isn't to be trusted are all left to the caller. With `limits` of
+        reactive power (2 PV,) `Rows.excess` tells which rows of chord steps exceed them.
         """
         limit = tol * self.unit
         out = self.chord_rows(
             topology, load_p, load_q, tol=tol, threads=threads, powers=powers, loading=loading,
-            device=device,
+            device=device, limits=limits,
         )  # fmt: skip
         good = (out.mismatch <= limit) & (out.retained >= RETAINED**2)
         if good.all() or (topology.solved() and not topology.trusted):
             return out
         left = np.flatnonzero(~good)
+        out.excess[left if limits is not None else []] = np.inf
         left = left[np.isfinite(load_p[left] + load_q[left]).all(axis=1)]
         # rows that behave alike share a block, so that a hopeless one keeps few waiting
         left = left[np.argsort(out.mismatch[left], kind="stable")]
@@ -97,14 +100,17 @@ class Engine(Topologies):
     def chord_rows(
         self, topology: Topology, load_p: Real, load_q: Real, *, tol: float = 1e-8,
         threads: int = 1, powers: bool = False, loading: bool = False,
-        device: Device = "cpu",
+        device: Device = "cpu", limits: Real | None = None,
     ) -> Rows:  # fmt: skip
         """As `solve`, by chord steps from the topology's nominal point alone; none without one."""
         rows, limit = len(load_p), tol * self.unit
-        out = Rows.empty(rows, self.num_buses, self.num_branches, powers=powers, loading=loading)
+        out = Rows.empty(
+            rows, self.num_buses, self.num_branches, powers=powers, loading=loading,
+            excess=limits is not None,
+        )  # fmt: skip
         if not (topology.solved(tol) and topology.trusted):
             return out
-        batch = self.batch(topology, load_p, load_q)
+        batch = self.batch(topology, load_p, load_q, limits)
         stopping = Stopping(limit, CHORD_STEPS, ACCELERATE_FROM)
         if device == "gpu":
             from gridshift.grid.kernels.gpu import chord_on_gpu
@@ -169,10 +175,12 @@ class Engine(Topologies):
         run_blocks(kernel, out, -(-rows // self.lanes.width), threads, self._chord_spare,
                      self.chord_work)  # fmt: skip
 
-    def batch(self, topology: Topology, load_p: Real, load_q: Real) -> Batch:
+    def batch(
+        self, topology: Topology, load_p: Real, load_q: Real, limits: Real | None = None
+    ) -> Batch:
         """Rows of demands (R, L) on a topology, as the kernels take them."""
         known = self.symbolic, topology.point, self.load_bus, self.scheduled, self.set_point
-        return Batch(*known, load_p, load_q)
+        return Batch(*known, load_p, load_q, np.empty(0) if limits is None else limits)
 
     def chord_work(self) -> ChordWork:
         """A workspace for one block of chord lanes."""

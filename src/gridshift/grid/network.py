@@ -68,6 +68,10 @@ class Network:
     """(G,) always a PV or slack bus; other generation is in `bus_fixed`."""
     gen_p: Real
     """(G,) scheduled active power, positive when produced; the slack's share is not used."""
+    gen_q_min: Real = field(default_factory=lambda: np.full((), -np.inf))
+    """(G,) least reactive power, positive when produced; -inf where there is no limit."""
+    gen_q_max: Real = field(default_factory=lambda: np.full((), np.inf))
+    """(G,) most reactive power. Limits count only where a solution is asked to keep them."""
 
     branch_labels: tuple[str, ...]
     """(E,) element that each branch belongs to; empty for one that cannot be switched."""
@@ -101,14 +105,12 @@ class Network:
     """Elements taken out by `without`, sorted."""
 
     def __post_init__(self) -> None:
-        if not self.bus_consumed.ndim:
-            zeros = np.full(self.num_buses, float(self.bus_consumed))
-            object.__setattr__(self, "bus_consumed", zeros)
-        if not self.branch_emergency.ndim:
-            same = np.full(self.num_branches, float(self.branch_emergency))
-            object.__setattr__(self, "branch_emergency", same)
-        if not self.bus_xy.ndim:
-            object.__setattr__(self, "bus_xy", np.full((self.num_buses, 2), np.nan))
+        gens, branches = (len(self.gen_bus),), (self.num_branches,)
+        shapes = {"bus_consumed": (self.num_buses,), "bus_xy": (self.num_buses, 2)}
+        shapes |= {"branch_emergency": branches} | dict.fromkeys(GENERATOR_LIMITS, gens)
+        for name, shape in shapes.items():
+            if not getattr(self, name).ndim:  # one number for all, as the defaults are
+                object.__setattr__(self, name, np.full(shape, float(getattr(self, name))))
         for f in fields(self):
             value = getattr(self, f.name)
             if isinstance(value, np.ndarray):
@@ -283,7 +285,10 @@ class Network:
 
     @cached_property
     def digest(self) -> str:
-        """Hexadecimal digest of every number that decides results; equal for equal grids."""
+        """Hexadecimal digest of every number that decides results; equal for equal grids.
+
+        Limits of generators, which decide them only on request, are in `limits_digest`.
+        """
         state = hashlib.sha256()
         for f in fields(self):
             value = getattr(self, f.name)
@@ -291,7 +296,8 @@ class Network:
             silent = (f.name == "bus_consumed" and not value.any()) or (
                 f.name == "branch_emergency" and np.isinf(value).all()
             )
-            if isinstance(value, np.ndarray) and f.name != "bus_xy" and not silent:
+            known = f.name not in ("bus_xy", *GENERATOR_LIMITS) and not silent
+            if isinstance(value, np.ndarray) and known:
                 state.update(f.name.encode())
                 state.update(np.ascontiguousarray(value).tobytes())
         state.update(
@@ -307,6 +313,12 @@ class Network:
             ).encode()
         )
         return state.hexdigest()
+
+    @property
+    def limits_digest(self) -> str:
+        """Hexadecimal digest of the limits of generators."""
+        values = [getattr(self, name).tobytes() for name in GENERATOR_LIMITS]
+        return hashlib.sha256(b"".join(values)).hexdigest()
 
 
 def bus_admittance(start: Int, end: Int, y: Complex, shunt: Complex) -> sp.csr_array:
@@ -335,8 +347,10 @@ def outage_labels(outage: object) -> list[str]:
     return labels
 
 
+GENERATOR_LIMITS = ("gen_q_min", "gen_q_max")
+"""Fields with a limit of each generator."""
 _SHARED = (
     "bus_kind", "bus_shunt", "bus_fixed", "bus_v_set", "v_start", "load_bus", "load_power",
-    "gen_bus", "gen_p", "branch_from", "branch_to", "branch_y", "branch_rating",
+    "gen_bus", "gen_p", "branch_from", "branch_to", "branch_y", "branch_rating", *GENERATOR_LIMITS,
 )  # fmt: skip
 """What an outage has in common with the network it is an outage of: what solving depends on."""

@@ -1,11 +1,13 @@
 """Exact AC power flow for many scenarios of one topology."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import partial
 from typing import get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gridshift.arguments import number, whole_number
 from gridshift.arrays import Bool, Complex, Int, Real
@@ -13,9 +15,11 @@ from gridshift.errors import GridshiftError, NotConvergedError
 from gridshift.grid.engine import Device
 from gridshift.grid.equations import branch_loading, branch_powers
 from gridshift.grid.following import NEWTON_STEPS, Followed, Origin, follow
+from gridshift.grid.limited_workspace import Kept, LimitedStates
 from gridshift.grid.network import Network
 from gridshift.grid.pivoting import pivoting_newton
 from gridshift.grid.prepared import Prepared, prepare
+from gridshift.grid.reactive import ReactiveLimits
 from gridshift.grid.scenarios import LoadScenarios, demands, nominal_loads
 from gridshift.memory import require_memory
 
@@ -30,6 +34,8 @@ class RowStatus(IntEnum):
     """A root of the equations, but not the operating one: no path of rising demand leads to it."""
     ISLANDED = 4
     NOT_RUN = 5
+    UNSETTLED_LIMITS = 6
+    """Buses change between their set-point and their reactive limit without end."""
 
     @property
     def text(self) -> str:
@@ -56,6 +62,9 @@ class BatchSolution:
     """(R, E, 4) active and reactive power into each branch at its from and its to end, if asked."""
     loading: Real | None = None
     """(R, E) larger loading of a branch's two ends as a fraction of its rating, if asked."""
+    at_limit: NDArray[np.int8] | None = None
+    """(R, B) where generators are at a reactive limit and the bus is not held at its set-point: 1
+    at the upper limit, -1 at the lower one; None if limits were not asked for."""
 
     @property
     def solved(self) -> Bool:
@@ -92,6 +101,7 @@ def solve(
     threads: int = 1,
     powers: bool = False,
     loading: bool = False,
+    q_limits: bool = False,
     device: Device = "cpu",
 ) -> BatchSolution:
     """Solve every row from the topology's nominal point; a row that fails never touches another.
@@ -109,6 +119,7 @@ def solve(
         threads: worker threads over blocks of rows; results don't depend on it.
         powers: return branch powers.
         loading: return branch loading.
+        q_limits: keep the reactive limits of generators, row by row (`reactive`).
         device: where the chord steps run, 'cpu' or 'gpu' (CUDA; not measured on a device yet).
 
     Raises:
@@ -117,16 +128,38 @@ def solve(
         MemoryNeededError: the results don't fit into memory.
     """
     network = grid.network if isinstance(grid, Prepared) else grid
-    load_p, load_q = demands(network, loads)
+    num_rows = len(demands(network, loads)[0])
     _check_settings(tol, max_iterations, threads, device)
     max_iterations, threads = int(max_iterations), int(threads)  # numpy's small ones overflow
-    _require_room(network, len(load_p), powers=powers, loading=loading)
+    _require_room(network, num_rows, powers=powers, loading=loading)
     prepared = grid if isinstance(grid, Prepared) else prepare(grid)
     if len(prepared.cut_off):
-        return islanded(prepared, len(load_p))
+        cut = islanded(prepared, num_rows)
+        nowhere = np.zeros(cut.voltage.shape, np.int8)
+        return replace(cut, at_limit=nowhere if q_limits else None)
+    plain = partial(
+        _solved, prepared, tol=tol, max_iterations=max_iterations, threads=threads, powers=powers,
+        loading=loading, device=device,
+    )  # fmt: skip
+    if not q_limits:
+        return plain(loads)[0]
+    kept = ReactiveLimits.of(network)
+    if kept is None:
+        found, _ = plain(loads)
+        return replace(found, at_limit=np.zeros(found.voltage.shape, np.int8))
+    return _limited(kept, prepared, loads, plain, tol, threads)
+
+
+def _solved(
+    prepared: Prepared, loads: LoadScenarios, *, tol: float, max_iterations: int, threads: int,
+    powers: bool, loading: bool, device: Device, limits: Real | None = None,
+) -> tuple[BatchSolution, Real]:  # fmt: skip
+    """Rows that know of no limits, and by how much they exceed `limits` of reactive power."""
+    network, num_rows = prepared.network, loads.num_rows
+    load_p, load_q = demands(network, loads)
     rows = prepared.engine.solve(
         prepared.topology, load_p, load_q, tol=tol, max_steps=max_iterations, threads=threads,
-        powers=powers, loading=loading, device=device,
+        powers=powers, loading=loading, device=device, limits=limits,
     )  # fmt: skip
     solution = BatchSolution(
         network=network,
@@ -134,11 +167,75 @@ def solve(
         status=_statuses(rows.mismatch, rows.operating, rows.growth, tol * network.tolerance_base),
         iterations=rows.steps,
         mismatch=rows.mismatch,
-        powers=rows.powers.reshape(len(load_p), network.num_branches, 4) if powers else None,
+        powers=rows.powers.reshape(num_rows, network.num_branches, 4) if powers else None,
         loading=rows.loading if loading else None,
     )
-    without_flows = np.flatnonzero(rows.growth) if device == "cpu" else np.arange(len(load_p))
-    return _finish(solution, prepared, loads, without_flows, tol, max_iterations)
+    without_flows = np.flatnonzero(rows.growth) if device == "cpu" else np.arange(num_rows)
+    solution = _finish(solution, prepared, loads, without_flows, tol, max_iterations)
+    return solution, rows.excess
+
+
+def _limited(
+    kept: ReactiveLimits, prepared: Prepared, loads: LoadScenarios,
+    plain: Callable[..., tuple[BatchSolution, Real]], tol: float, threads: int,
+) -> BatchSolution:  # fmt: skip
+    """Rows that keep reactive limits.
+
+    From nominal demand with limits, if generators are at a limit there; what is left, and
+    otherwise all rows, first without limits, and those that exceed one again.
+    """
+    network, limit = prepared.network, tol * prepared.network.tolerance_base
+    load_p, load_q = demands(network, loads)
+    first = kept.from_nominal(prepared, load_p, load_q, tol=tol, threads=threads)
+    left = np.arange(loads.num_rows)
+    if first is not None:
+        left = np.flatnonzero(~kept.solved(first, limit))
+    solution, excess = plain(loads if first is None else loads.rows(left), limits=kept.of_pv)
+    over = np.flatnonzero(solution.solved & (excess > limit))
+    solution = replace(solution, at_limit=np.zeros(solution.voltage.shape, np.int8))
+    if len(over):
+        start = solution.voltage.view(np.float64)[over]
+        demand = load_p[left[over]], load_q[left[over]]
+        _take(solution, over, kept.keep(prepared, *demand, start, tol=tol, threads=threads), limit)
+    if first is None:
+        return solution
+    return _joined(network, first, kept.at_buses(first.side, network.num_buses), solution, left)
+
+
+def _joined(
+    network: Network, first: LimitedStates, side: NDArray[np.int8], rest: BatchSolution, left: Int
+) -> BatchSolution:
+    """All rows, from those of chord steps and those that these left over."""
+    found = BatchSolution(
+        network=network, voltage=first.voltage.view(np.complex128),
+        status=np.zeros(len(side), np.int64), iterations=first.steps, mismatch=first.mismatch,
+        reason=rest.reason, at_limit=side,
+    )  # fmt: skip
+    for name in ("voltage", "status", "mismatch", "at_limit"):
+        getattr(found, name)[left] = getattr(rest, name)
+    found.iterations[left] += rest.iterations
+    flows: dict[str, Real] = {}
+    for name, of in (("powers", branch_powers), ("loading", branch_loading)):
+        if getattr(rest, name) is not None:
+            flows[name] = of(network, found.voltage)
+    return replace(found, **flows)
+
+
+def _take(solution: BatchSolution, rows: Int, kept: Kept, limit: float) -> None:
+    """Put rows whose reactive limits are kept, or can't be, into their places."""
+    assert solution.at_limit is not None
+    status = _statuses(kept.mismatch, kept.reached, kept.growth, limit)
+    status[kept.unsettled & ~kept.reached] = RowStatus.UNSETTLED_LIMITS
+    failed = status != RowStatus.SOLVED
+    solution.status[rows] = status
+    solution.voltage[rows] = kept.voltage.view(np.complex128)
+    solution.voltage[rows[failed]] = np.nan
+    solution.mismatch[rows] = kept.mismatch
+    solution.iterations[rows] += kept.steps
+    solution.at_limit[rows[~failed]] = kept.side[~failed]
+    for values, of in ((solution.powers, branch_powers), (solution.loading, branch_loading)):
+        if values is not None:
+            values[rows] = of(solution.network, solution.voltage[rows])
 
 
 def _check_settings(tol: float, max_iterations: int, threads: int, device: str) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gridshift.arrays import Int, Real
-from gridshift.grid.network import Network
+from gridshift.grid.network import GENERATOR_LIMITS, Network
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -63,6 +63,7 @@ def supplied_part(network: Network, *, lost_loads: Int | None = None) -> Supplie
         network,
         **{name: getattr(network, name)[buses] for name in by_bus},
         **{name: getattr(network, name)[branches] for name in by_branch},
+        **{name: getattr(network, name)[gens] for name in GENERATOR_LIMITS},
         bus_labels=tuple(network.bus_labels[b] for b in buses),
         load_labels=tuple(network.load_labels[row] for row in loads),
         load_bus=number[network.load_bus[loads]],

@@ -200,19 +200,29 @@ class Topologies(Newton):
     def _topology(
         self, removed: Removed, cut_off: Int, out: States, t: int, operating: bool
     ) -> Topology:
-        a = self.symbolic.num_lower
-        b = a + self.symbolic.num_diagonal
-        factors = out.factors[t].astype(self.solving.dtype)
-        point = NominalPoint(
-            out.admittance[t], out.voltage[t], out.power[t], factors[:a], factors[a:b], factors[b:]
-        )
         return Topology(
             removed=removed,
             cut_off=cut_off,
-            point=point,
+            point=self._point(out, t),
             mismatch=float(out.mismatch[t]) / self.unit,
             steps=int(out.steps[t]),
             growth=float(out.growth[t]),
             orientation=float(out.orientation[t]),
             operating=operating,
+        )
+
+    def point_at(self, removed: Removed, voltage: Real) -> NominalPoint:
+        """Another point of a topology, with the factors there."""
+        at = self.states(
+            [removed], start=voltage[None], power=self.nominal_power[None], tol=np.inf, max_steps=0,
+            keep=True,
+        )  # fmt: skip
+        return self._point(at, 0)
+
+    def _point(self, out: States, t: int) -> NominalPoint:
+        a = self.symbolic.num_lower
+        b = a + self.symbolic.num_diagonal
+        factors = out.factors[t].astype(self.solving.dtype)
+        return NominalPoint(
+            out.admittance[t], out.voltage[t], out.power[t], factors[:a], factors[a:b], factors[b:]
         )

@@ -38,6 +38,9 @@ class Batch(NamedTuple):
     """(R, L) p.u."""
     load_q: Real
     """(R, L) p.u."""
+    limits: Real
+    """(2 PV,) least and most reactive power of the generators at PV buses, p.u., in the order of
+    `Symbolic.row_node`; not read where `Rows.excess` is empty."""
 
 
 class Stopping(NamedTuple):
@@ -148,11 +151,15 @@ class Rows(NamedTuple):
     """(R, 4 E) or empty."""
     loading: Real
     """(R, E) or empty."""
+    excess: Real
+    """(R,) by how much a generator's reactive power exceeds its limit at most, p.u.; infinite where
+    it isn't known, empty where it isn't asked for."""
 
     @classmethod
     def empty(
-        cls, rows: int, num_buses: int, num_branches: int, *, powers: bool, loading: bool
-    ) -> "Rows":
+        cls, rows: int, num_buses: int, num_branches: int, *, powers: bool, loading: bool,
+        excess: bool = False,
+    ) -> "Rows":  # fmt: skip
         """Room for `rows` rows, none of them solved."""
         return cls(
             voltage=np.empty((rows, 2 * num_buses)),
@@ -163,6 +170,7 @@ class Rows(NamedTuple):
             operating=np.ones(rows, bool),
             powers=np.empty((rows if powers else 0, 4 * num_branches)),
             loading=np.empty((rows if loading else 0, num_branches)),
+            excess=np.full(rows if excess else 0, np.inf),
         )
 
 
@@ -188,15 +196,15 @@ class ChordWork(NamedTuple):
         """A workspace; `single` is the type of the correction, `widest` the longest row written."""
         state, unknowns = 2 * num_buses * width, symbolic.num_unknowns * width
         return cls(
-            voltage=_aligned(state),
-            power=_aligned(state),
-            residual=_aligned(unknowns, single),
-            chord_step=_aligned(unknowns, single),
-            taken_step=_aligned(unknowns, single),
-            mismatch=_aligned(width),
-            active=_aligned(width),
+            voltage=aligned(state),
+            power=aligned(state),
+            residual=aligned(unknowns, single),
+            chord_step=aligned(unknowns, single),
+            taken_step=aligned(unknowns, single),
+            mismatch=aligned(width),
+            active=aligned(width),
             steps=np.zeros(width, np.int64),
-            tile=_aligned(widest * width),
+            tile=aligned(widest * width),
         )
 
 
@@ -221,21 +229,21 @@ class NewtonWork(NamedTuple):
     def new(cls, width: int, symbolic: Symbolic, num_buses: int) -> "NewtonWork":
         """A workspace of `width` lanes."""
         state, unknowns = 2 * num_buses * width, symbolic.num_unknowns * width
-        factors = _aligned((symbolic.num_factors, width))
+        factors = aligned((symbolic.num_factors, width))
         a, b = symbolic.num_lower, symbolic.num_lower + symbolic.num_diagonal
         return cls(
-            voltage=_aligned(state),
-            power=_aligned(state),
-            residual=_aligned(unknowns),
-            admittance=_aligned((2 * symbolic.num_entries, width)),
+            voltage=aligned(state),
+            power=aligned(state),
+            residual=aligned(unknowns),
+            admittance=aligned((2 * symbolic.num_entries, width)),
             factors=factors,
             lower=factors[:a],
             diagonal=factors[a:b],
             upper=factors[b:],
-            mismatch=_aligned(width),
-            previous_mismatch=_aligned(width),
-            active=_aligned(width),
-            growth=_aligned(width),
+            mismatch=aligned(width),
+            previous_mismatch=aligned(width),
+            active=aligned(width),
+            growth=aligned(width),
             steps=np.zeros(width, np.int64),
         )
 
@@ -245,7 +253,7 @@ def interleaved(values: np.ndarray) -> Real:
     return np.ascontiguousarray(values).view(np.float64).ravel().copy()
 
 
-def _aligned(shape: int | tuple[int, ...], dtype: np.dtype | type = np.float64) -> np.ndarray:
+def aligned(shape: int | tuple[int, ...], dtype: np.dtype | type = np.float64) -> np.ndarray:
     """Zeros that start on a cache line, so that a vector never straddles two."""
     size = int(np.prod(shape)) * np.dtype(dtype).itemsize
     raw = np.zeros(size + 64, np.uint8)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from gridshift.arrays import Real
+from gridshift.arrays import Int, Real
 from gridshift.grid.network import Network
 from gridshift.grid.powerflow import RowStatus
 from gridshift.grid.statistics import Statistics
@@ -62,6 +62,28 @@ def counted(
         "worst_loading": risk.worst_loading._asdict(),
         "scenario_excess": risk.scenario_excess._asdict(),
         **_arrays(risk),
+    }
+
+
+def limits_reached(
+    network: Network, at_limit: Int, any_at_limit: int, num_rows: int
+) -> dict[str, Any]:
+    """Columns on reactive limits, from the numbers of scenarios at the upper and the lower one.
+
+    Args:
+        network: whose buses they are.
+        at_limit: (2, B)
+        any_at_limit: scenarios with generators at a limit anywhere.
+        num_rows: scenarios with a solution.
+    """
+    high, low = at_limit / max(num_rows, 1)
+    bus = _worst(high + low)
+    return {
+        "any_at_limit": any_at_limit / num_rows if num_rows else np.nan,
+        "limit_bus": _label(network.bus_labels, bus),
+        "limit_probability": _at(high + low, bus),
+        "bus_at_q_max": high,
+        "bus_at_q_min": low,
     }
 
 

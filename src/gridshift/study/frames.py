@@ -58,7 +58,8 @@ def buses_frame(study: "Screening") -> "pd.DataFrame":
     """A row for each outage and bus: probability of a voltage outside limits, and the voltages.
 
     Voltages `min`, `p5`, `mean`, `p95`, `max` in p.u. and kV; `under` and `over` are the two parts
-    of `probability`; `worst` is the share of scenarios in which no bus has a worse voltage.
+    of `probability`; `worst` is the share of scenarios in which no bus has a worse voltage. With
+    reactive limits `at_q_max` and `at_q_min` are the shares with its generators at one.
     Changes are against the intact grid. NaN at buses that the outage cuts off.
     """
     network, intact = study.network, study.intact_row
@@ -71,6 +72,9 @@ def buses_frame(study: "Screening") -> "pd.DataFrame":
     table.add("probability_change", lambda row: bus_probability(row) - bus_probability(intact))
     for name in ("under", "over", "worst"):
         table.add(name, lambda row, name=name: getattr(row, f"bus_{name}"))
+    if study.config.q_limits:
+        for name in ("at_q_max", "at_q_min"):
+            table.add(name, lambda row, name=name: getattr(row, f"bus_{name}"))
     kv = np.where(network.bus_kv > 0, network.bus_kv, np.nan)
     for name in ("min", "p5", "mean", "p95", "max"):
         values = table.add(f"{name}_pu", lambda row, name=name: getattr(row, f"bus_voltage_{name}"))

@@ -177,7 +177,7 @@ def _rest(setting: Setting, outage: Outage, after: AfterOutage, clock: Clock) ->
             setting, outage, part.network, clock, part=part, mw_cut_off=row["mw_cut_off"]
         )
     studied = solved(rest, part.network, clock)
-    studied |= {name: part.bus_values(studied[name]) for name in BY_BUS}
+    studied |= {name: part.bus_values(studied[name]) for name in BY_BUS if name in studied}
     studied |= {name: part.branch_values(studied[name]) for name in BY_BRANCH}
     if len(cut):
         row["reason"] += "; the rest is solved without them"
@@ -218,7 +218,8 @@ def _without_solution(
     """No nominal solution: some scenarios may still have one; the others lose all demand."""
     loads = setting.drawn("holdout", outage_text(outage), setting.config.num_holdout)
     with clock("holdout"):
-        solution = solve(network, loads if part is None else loads.of_loads(part.loads))
+        rows = loads if part is None else loads.of_loads(part.loads)
+        solution = solve(network, rows, q_limits=setting.config.q_limits)
     unsolved = float(1 - solution.solved.mean())
     demand = float(setting.network.bus_demand.sum() * setting.network.base_mva)
     mw = mw_cut_off + unsolved * (demand - mw_cut_off)

@@ -96,6 +96,13 @@ class OutageRow:
     """Branch that is most often beyond its emergency rating, and how often; empty if none is."""
     emergency_probability: float = float("nan")
 
+    any_at_limit: float = float("nan")
+    """Share of scenarios in which a generator is at a reactive limit; NaN where limits are not
+    kept, as in the next."""
+    limit_bus: str = ""
+    """Bus whose generators are most often at a limit, and how often; empty if none ever are."""
+    limit_probability: float = float("nan")
+
     added_severity: float = float("nan")
     """Severity less that of the intact grid in the same scenarios."""
     added_probability: float = float("nan")
@@ -157,6 +164,11 @@ class OutageRow:
     bus_voltage_mean: Real = field(default_factory=_nothing, repr=False)
     bus_voltage_p95: Real = field(default_factory=_nothing, repr=False)
     bus_voltage_max: Real = field(default_factory=_nothing, repr=False)
+    bus_at_q_max: Real = field(default_factory=_nothing, repr=False)
+    """(B,) share of scenarios with its generators at the upper reactive limit; empty where limits
+    are not kept."""
+    bus_at_q_min: Real = field(default_factory=_nothing, repr=False)
+    """(B,) the same of the lower one."""
     branch_overload_probability: Real = field(default_factory=_nothing, repr=False)
     """(E,) share of scenarios with a loading above 1."""
     branch_emergency_probability: Real = field(default_factory=_nothing, repr=False)

@@ -67,6 +67,8 @@ class ScreenConfig:
     loadings beyond it are counted apart. None: the grid's own."""
     seasonal_factor: float = 1.0
     """What all ratings are multiplied by."""
+    q_limits: bool = False
+    """Whether generators keep their reactive limits, scenario by scenario; exact rows only."""
     refuse_splits: bool = False
     """Whether outages that cut demand off are listed apart and not studied."""
     redistribute: Redistribution = "generators"
@@ -98,6 +100,12 @@ class ScreenConfig:
         if self.beside and self.method != EXACT:
             raise GridshiftError(
                 f"methods are measured beside exact rows; leave method {self.method} or beside out"
+            )
+        if self.q_limits and (self.method != EXACT or self.beside):
+            named = self.method if self.method != EXACT else ", ".join(self.beside)
+            raise GridshiftError(
+                f"{named} takes every generator to hold its voltage, so q_limits is for exact rows "
+                "alone; leave one of them out"
             )
         for name in ("precision", "ignore_below"):
             share = getattr(self, name)

@@ -9,7 +9,7 @@ from gridshift.grid.network import Network
 from gridshift.grid.scenarios import LoadScenarios
 from gridshift.grid.statistics import Statistics
 from gridshift.grid.streaming import Streamed, stream_rows
-from gridshift.study.counted import counted
+from gridshift.study.counted import counted, limits_reached
 from gridshift.study.risk import UNSOLVED_SCENARIO, wilson
 from gridshift.study.row import Clock
 from gridshift.study.setting import Setting
@@ -31,8 +31,9 @@ class Solving:
         """Solve and count some scenarios."""
         with self._clock("predict"):
             found = stream_rows(
-                self._network, loads, self._limits, tol=self._tol, threads=self._setting.threads
-            )
+                self._network, loads, self._limits, tol=self._tol, threads=self._setting.threads,
+                q_limits=self._setting.config.q_limits,
+            )  # fmt: skip
         self._found.append(found)
         if self._setting.config.precision is not None:
             with self._clock("risk"):
@@ -69,6 +70,10 @@ class Solving:
             row = counted(
                 self._setting, self._limited, found.statistics, 1 - len(mismatch) / num_rows
             )
+            if self._setting.config.q_limits:
+                row |= limits_reached(
+                    self._network, found.at_limit, found.any_at_limit, len(mismatch)
+                )
             if self._setting.config.precision is not None:
                 row["stopped"] = self.stopped or "all"
             return row | {

@@ -183,9 +183,10 @@ def rank(rows: Sequence[OutageRow]) -> list[OutageRow]:
 def _exact_us(setting: Setting) -> float:
     """Microseconds that an exact row takes."""
     loads = setting.loads.rows(slice(NUM_TIMED))
-    solve(setting.network, loads.rows(slice(2)))  # compiles, if anything does
+    q_limits = setting.config.q_limits
+    solve(setting.network, loads.rows(slice(2)), q_limits=q_limits)  # compiles, if anything does
     began = time.perf_counter()
-    solve(setting.network, loads)
+    solve(setting.network, loads, q_limits=q_limits)
     return (time.perf_counter() - began) / loads.num_rows * 1e6
 
 

@@ -13,6 +13,7 @@ from gridshift.grid.kernels.lanes import (
     convert,
     element,
     fill,
+    larger,
     load,
     muladd,
     mulsub,
@@ -21,7 +22,14 @@ from gridshift.grid.kernels.lanes import (
     width,
 )
 from gridshift.grid.kernels.rows import columns_to_lanes, scatter
-from gridshift.grid.kernels.steps import apply_step, compiled, power_balance, substitute
+from gridshift.grid.kernels.steps import (
+    apply_step,
+    compiled,
+    current,
+    power_balance,
+    reactive_power,
+    substitute,
+)
 
 HOPELESS = 1e16
 """Multiple of the tolerance from which on a mismatch isn't worth another step."""
@@ -44,6 +52,10 @@ def chord(
         begin_at_nominal(lanes, solving, batch, start, work)
         chord_steps(lanes, solving, batch, stopping, work)
         write_state(lanes, batch, work, out, start, count)
+        if len(out.excess):
+            excess(lanes, batch, work)
+            for k in range(count):
+                out.excess[start + k] = work.mismatch[k]
         if len(out.powers):
             branch_powers(lanes, branches, work.voltage, work.tile)
             scatter(lanes, work.tile, out.powers, start, count)
@@ -176,3 +188,23 @@ def write_state(lanes, batch, work, out, start, count):
         out.retained[start + k] = work.mismatch[k]
     if len(out.voltage):
         scatter(lanes, work.voltage, out.voltage, start, count)
+
+
+@compiled
+def excess(lanes, batch, work):
+    """mismatch := by how much the reactive power at the worst PV bus exceeds its limits, p.u.
+
+    Negative where none does. `work.power` holds what everything but the generators injects there.
+    """
+    w = width(lanes)
+    symbolic, admittance = batch.symbolic, batch.point.admittance
+    worst = fill(lanes, -1e300)
+    for r in range(symbolic.num_pv):
+        first, last = element(symbolic.row_ptr, r), element(symbolic.row_ptr, r + 1)
+        re, im = current(lanes, first, last, symbolic.entry_bus, admittance, work.voltage)
+        at = element(symbolic.node_bus, element(symbolic.row_node, r)) * (2 * w)
+        v_re, v_im = load(lanes, work.voltage, at), load(lanes, work.voltage, at + w)
+        given = reactive_power(v_re, v_im, re, im) - load(lanes, work.power, at + w)
+        worst = larger(given - fill(lanes, element(batch.limits, 2 * r + 1)), worst)
+        worst = larger(fill(lanes, element(batch.limits, 2 * r)) - given, worst)
+    store(work.mismatch, 0, worst)

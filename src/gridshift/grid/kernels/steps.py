@@ -147,7 +147,8 @@ def apply_step(lanes, solving, symbolic, set_point, far, work):
     cosine (off by 1e-3 at 0.4 rad), far ones Cayley's rotation, which turns a little less but never
     changes a length. What is added to a voltage is computed in the precision of the step, and
     added in that of the voltage. PV buses are pulled back to their magnitude by one Newton step of
-    |v| = set-point. Lanes with `active` 0 stay bit for bit; values between shorten the step.
+    |v| = set-point, which all lanes share or each has of its own. Lanes with `active` 0 stay bit
+    for bit; values between shorten the step.
     """
     w = width(lanes)
     one, half = fill(lanes, 1.0), fill(lanes, 0.5)
@@ -178,8 +179,8 @@ def apply_step(lanes, solving, symbolic, set_point, far, work):
         re = mulsub(v_im, s, muladd(v_re, c, v_re))
         im = muladd(v_re, s, muladd(v_im, c, v_im))
         if element(symbolic.node_size, i) == 1:
-            target = fill(lanes, 1.0 / (element(set_point, bus) * element(set_point, bus)))
-            length = muladd(re, re, im * im) * target
+            own = coefficient(lanes, set_point, bus)
+            length = muladd(re, re, im * im) * (one / (own * own))
             back = muladd(on, mulsub(half, length, half), one)
             re, im = re * back, im * back
         store(work.voltage, bus * (2 * w), re)

@@ -22,7 +22,7 @@ from gridshift.text_file import text_of
 
 
 def read_matpower(path: Path, content: bytes) -> Network:
-    """The grid that MATPOWER's `runpf` would solve for this file, without reactive limits.
+    """The grid that MATPOWER's `runpf` would solve for this file; reactive limits are read as well.
 
     Elements are `branch:12`, the row of mpc.branch counted from 1; loads and buses carry the bus
     number, generators their row. Isolated buses (type 4) and what hangs on them are out, with a
@@ -65,6 +65,7 @@ def _network(tables: Tables, path: Path) -> Network:
     # What the slack is scheduled to give is not used, so it may be missing.
     active = np.where(np.isfinite(sources.p), sources.p, 0)
     power = (active + 1j * np.where(controlled, 0, sources.q)) / base
+    q_min, q_max = (q[controlled] / base for q in (sources.q_min, sources.q_max))
     fixed = np.zeros(len(kind), complex)
     np.add.at(fixed, at[~controlled], power[~controlled])
     drawn = np.zeros(len(kind))
@@ -101,6 +102,8 @@ def _network(tables: Tables, path: Path) -> Network:
         gen_labels=tuple(np.array(sources.labels, object)[controlled]),
         gen_bus=at[controlled],
         gen_p=power.real[controlled],
+        gen_q_min=np.where(np.isnan(q_min), -np.inf, q_min),
+        gen_q_max=np.where(np.isnan(q_max), np.inf, q_max),
         branch_labels=tuple(f"branch:{row}" for row in range(1, len(y) + 1)),
         branch_from=ends[0],
         branch_to=ends[1],

@@ -16,7 +16,7 @@ ISOLATED = 4
 
 NEEDED = {
     "bus": "BUS_I BUS_TYPE PD QD GS BS BUS_AREA VM VA BASE_KV VMAX VMIN",
-    "gen": "GEN_BUS PG QG VG GEN_STATUS",
+    "gen": "GEN_BUS PG QG QMAX QMIN VG GEN_STATUS",
     "branch": "F_BUS T_BUS BR_R BR_X BR_B RATE_A RATE_C TAP SHIFT BR_STATUS",
 }
 """Columns that the power flow, limits and ratings need."""
@@ -97,6 +97,8 @@ class Tables:
             # An end of a dcline controls its voltage, so its reactive power is not used.
             q=np.concatenate([self.gen["QG"][gen], np.zeros(len(ends[0]) + len(ends[1]))]),
             v=np.concatenate([self.gen["VG"][gen], c["VF"][ends[0]], c["VT"][ends[1]]]),
+            q_min=np.concatenate([self.gen["QMIN"][gen], c["QMINF"][ends[0]], c["QMINT"][ends[1]]]),
+            q_max=np.concatenate([self.gen["QMAX"][gen], c["QMAXF"][ends[0]], c["QMAXT"][ends[1]]]),
             num_gens=len(gen),
         )
 
@@ -135,6 +137,8 @@ class Sources:
     q: Real
     v: Real
     """Set-point of the voltage magnitude, p.u."""
+    q_min: Real
+    q_max: Real
     num_gens: int
     """So many are rows of gen, the others are ends of dclines."""
 

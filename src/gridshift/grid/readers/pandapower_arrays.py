@@ -8,6 +8,7 @@ import numpy as np
 from gridshift.arrays import Bool, Complex, Int, Real
 from gridshift.errors import GridFileError
 from gridshift.grid.readers.pandapower_checks import (
+    capability_curves,
     gaining_dclines,
     line_temperatures,
     not_represented,
@@ -70,6 +71,8 @@ class Assembled:
     gen_bus: Int
     gen_p: Real
     gen_v: Real
+    gen_q: Real
+    """(G, 2) least and most reactive power, infinite where there is no limit."""
     branch_range: dict[str, tuple[int, int]]
     """First and last-plus-one branch of each table."""
     branch_from: Int
@@ -126,6 +129,7 @@ def _checked(net, source: str) -> tuple[Any, list[str]]:
         raise GridFileError(source, problems)
     return part, [
         *option_notes(options), *idle_taps(part), *gaining_dclines(part), *zero_ratings(part),
+        *capability_curves(part),
     ]  # fmt: skip
 
 
@@ -153,6 +157,7 @@ def _arrays(net, num_gens: int, ppc: dict, ppci: dict) -> Assembled:
         gen_bus=gen[:, idx_gen.GEN_BUS].astype(np.int64),
         gen_p=gen[:, idx_gen.PG] / base,
         gen_v=gen[:, idx_gen.VG].copy(),
+        gen_q=_reactive_limits(net, gen[:, [idx_gen.QMIN, idx_gen.QMAX]]) / base,
         branch_range=dict(net._pd2ppc_lookups["branch"]),
         branch_from=ends[:, 0],
         branch_to=ends[:, 1],
@@ -160,6 +165,15 @@ def _arrays(net, num_gens: int, ppc: dict, ppci: dict) -> Assembled:
         branch_on=ppci["internal"]["branch_is"].astype(bool),
         v_start=_start(ppci),
     )
+
+
+def _reactive_limits(net, limits: Real) -> Real:
+    """(G, 2) Mvar; pandapower's default stands for none, as NaN and what is at a slack bus do."""
+    none = np.isnan(limits) | (np.abs(limits) >= net._options["q_lim_default"])
+    limits = np.where(none, [-np.inf, np.inf], limits)
+    first, last = net._gen_order.get("ext_grid", (0, 0))
+    limits[first:last] = -np.inf, np.inf
+    return limits
 
 
 def _generator_labels(net, num_gens: int, in_service: Bool) -> list[str]:

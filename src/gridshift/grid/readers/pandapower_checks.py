@@ -88,6 +88,18 @@ def gaining_dclines(part) -> Iterator[str]:
         )
 
 
+def capability_curves(part) -> Iterator[str]:
+    """Sentences on generators whose reactive limits follow a curve."""
+    gen = part.gen
+    if "reactive_capability_curve" in gen:
+        curved = gen.index[gen.in_service & gen.reactive_capability_curve]
+        if len(curved):
+            yield (
+                f"{labels_of('gen', curved)}: the curve of reactive limits is not read; "
+                "min_q_mvar and max_q_mvar count, where limits are asked for"
+            )
+
+
 def zero_ratings(part) -> Iterator[str]:
     """Sentences on branches whose rated current is 0, which can only mean that none is known."""
     for kind, column, on in (("line", "max_i_ka", "in_service"), ("switch", "in_ka", "closed")):

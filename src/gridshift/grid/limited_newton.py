@@ -1,0 +1,118 @@
+"""Newton's method for rows with reactive limits that chord steps don't settle."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from gridshift.arrays import Bool, Int, Real
+from gridshift.grid.blocks import run_blocks
+from gridshift.grid.following import Origin, follow
+from gridshift.grid.kernels.reactive import limited_states
+from gridshift.grid.limited_workspace import HeldWork, Kept, LimitedBuses, LimitedStates
+from gridshift.grid.network import BusKind, Network
+from gridshift.grid.newton import NEWTON_LANES, UNTRUSTED_GROWTH, Newton, retained
+from gridshift.grid.prepared import Prepared
+from gridshift.grid.topology import RETAINED
+from gridshift.grid.workspace import NewtonBatch, NewtonRule, NewtonWork
+
+NEAR = 1.0
+"""Mismatch, as a multiple of the tolerance base, from which on kinds of buses are decided."""
+TOGETHER, ROUNDS = 8, 60
+"""Rounds in which all buses on the wrong side change kind, and rounds in all; then one in each."""
+STEPS = 80
+"""Newton steps of a row at most, all rounds together."""
+APART = 1e-7
+"""Distance of a voltage from its set-point, as a share of it, that tells the side at the start."""
+
+
+def limited_buses(newton: Newton, buses: Int, ranges: Real) -> LimitedBuses:
+    """Buses (K,) with limits (2 K,) as the kernels of a symbolic factorisation know them."""
+    symbolic = newton.symbolic
+    node = np.full(newton.num_buses, -1, np.int32)
+    node[symbolic.node_bus] = np.arange(len(symbolic.node_bus))
+    row = np.empty(len(symbolic.row_node), np.int32)
+    row[symbolic.row_node] = np.arange(len(row))
+    return LimitedBuses(
+        buses.astype(np.int32), node[buses], row[node[buses]], row, ranges, APART,
+        NEAR * newton.unit, TOGETHER, ROUNDS,
+    )  # fmt: skip
+
+
+class LimitedNewton:
+    """Newton's method with two unknowns at every bus with limits, whatever its kind is just now."""
+
+    def __init__(self, intact: Network, buses: Int, ranges: Real):
+        kind = intact.bus_kind.copy()
+        kind[buses] = BusKind.PQ
+        self._newton = Newton(replace(intact, bus_kind=kind))
+        self._buses, self._limits = buses, limited_buses(self._newton, buses, ranges)
+        self._spare: list = []
+
+    def rows(
+        self, prepared: Prepared, rows: Int, power: Real, start: Real, limit: float, threads: int,
+        out: Kept,
+    ) -> None:  # fmt: skip
+        """Rows of powers (n, 2 B) from voltages (n, 2 B), with the limit of the mismatch in per
+        unit; written to their places in `out`."""
+        topology, engine = prepared.topology, prepared.engine
+        found = self._states(prepared.network, power, start, limit, threads)
+        good = _good(found, limit)
+        # on the nominal point's side of the nose, as far as elimination tells
+        untrusted = ~(found.growth <= UNTRUSTED_GROWTH) | (not topology.trusted)
+        good &= (found.orientation == topology.orientation) | untrusted
+        good &= retained(found.voltage, topology.point.voltage, engine.pq) >= RETAINED**2
+        self._write(out, rows, found, good)
+        out.unsettled[rows] = ~found.settled & (found.mismatch <= NEAR * engine.unit)
+
+    def follow(
+        self, network: Network, origin: Origin, rows: Int, power: Real, limit: float, threads: int,
+        out: Kept,
+    ) -> None:  # fmt: skip
+        """Rows that Newton's method has lost, followed from a solution with limits."""
+        solve: Callable[[Real, Real], LimitedStates]
+        solve = partial(self._states, network, limit=limit, threads=threads)
+
+        def correct(power: Real, start: Real) -> LimitedStates:
+            found = solve(power, start)
+            found.mismatch[~found.settled] = np.inf
+            return found
+
+        found = follow(correct, origin, power, tol=limit)
+        out.steps[rows] += found.steps
+        done = found.reached
+        if done.any():
+            last = solve(power[done], found.voltage[done])  # for their sides
+            self._write(out, rows[done], last, _good(last, limit))
+
+    def _write(self, out: Kept, rows: Int, found: LimitedStates, good: Bool) -> None:
+        out.voltage[rows], out.mismatch[rows] = found.voltage, found.mismatch
+        out.growth[rows], out.reached[rows] = found.growth, good
+        out.steps[rows] += found.steps
+        out.side[np.ix_(rows, self._buses)] = found.side
+
+    def _states(
+        self, network: Network, power: Real, start: Real, limit: float, threads: int
+    ) -> LimitedStates:
+        newton = self._newton
+        removed = np.array(network.removed_branches, np.int64)
+        ptr = np.array([0, len(removed)], np.int64)
+        batch = NewtonBatch(newton.symbolic, newton.set_point, ptr, removed, power, start)
+        out = LimitedStates.empty(len(power), newton.num_buses, len(self._buses))
+        rule = NewtonRule(limit, STEPS, STEPS, False, True, False)
+
+        def kernel(work: tuple, out: LimitedStates, first: int, last: int) -> None:
+            limited_states(
+                newton.newton_lanes, batch, self._limits, rule, work[0], work[1], out, first, last
+            )
+
+        def room() -> tuple[NewtonWork, HeldWork]:
+            return newton.newton_work(), HeldWork.new(NEWTON_LANES, len(self._buses))
+
+        run_blocks(kernel, out, -(-len(power) // NEWTON_LANES), threads, self._spare, room)
+        return out
+
+
+def _good(found: LimitedStates, limit: float) -> Bool:
+    return found.settled & (found.mismatch <= limit)
