@@ -13,8 +13,8 @@ from gridshift.memory import require_memory
 from gridshift.study.limits import check_ratings, read_ratings
 from gridshift.study.screening import ScreenConfig
 from gridshift.study.setting import Setting
+from gridshift.study.spread import SpreadOfLoads
 from gridshift.study.swept import num_together
-from gridshift.study.uncertainty import SpreadOfLoads
 from gridshift.trial.exact import EXACT
 
 if TYPE_CHECKING:
