@@ -21,18 +21,26 @@ STUDY = ("screen", "case30", "--contingencies", "all", "--workers", "2")
 
 
 def started(folder: Path, scenarios: int) -> subprocess.Popen:
-    """The study as a process of its own."""
+    """The study as a process of its own, which tells where it is if a signal ends it."""
     arguments = [*STUDY, "--scenarios", str(scenarios), "--out", str(folder)]
     code = f"from gridshift.cli import main; main({arguments})"
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
-    return subprocess.Popen([sys.executable, "-c", code], **quiet)  # type: ignore[call-overload]
+    command = [sys.executable, "-X", "faulthandler", "-c", code]
+    return subprocess.Popen(command, **quiet)  # type: ignore[call-overload]
+
+
+def ended_well(process: subprocess.Popen) -> None:
+    """Pass if the study came to its end; else with its exit code, and all that it said.
+
+    A code below 0 is a signal: -9 without a word is the system's, for want of memory.
+    """
+    _, told = process.communicate(timeout=600)
+    assert process.returncode == 0, f"exit code {process.returncode}: {told.decode()!r}"
 
 
 def finished(folder: Path, scenarios: int) -> str:
     """All of the final table but for the times, as text, after the study has come to its end."""
-    process = started(folder, scenarios)
-    _, told = process.communicate(timeout=600)
-    assert process.returncode == 0, told
+    ended_well(started(folder, scenarios))
     return table(folder)
 
 
@@ -65,6 +73,8 @@ def survived(times: int, seed: int, root: Path, scenarios: int = 100_000) -> lis
             stored.append(sum(f.read_bytes().count(BEGIN) for f in folder.rglob("*.rows")))
             if chance.random() < 0.5 and len(stored) < times:
                 continue
+        else:
+            ended_well(process)
         assert finished(folder, scenarios) == expected
         number += 1
     return stored
@@ -75,9 +85,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--times", type=int, default=25)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--scenarios", type=int, default=100_000)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        stored = survived(given.times, given.seed, Path(folder))
+        stored = survived(given.times, given.seed, Path(folder), given.scenarios)
     print(f"killed {len(stored)} times, with these numbers of rows stored: {stored}")
     print("all final tables are equal to the undisturbed study's")
 
