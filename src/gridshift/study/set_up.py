@@ -12,7 +12,7 @@ from gridshift.grid.statistics import SCENARIO_BYTES, statistics_bytes
 from gridshift.memory import require_memory
 from gridshift.study.limits import check_ratings, read_ratings
 from gridshift.study.screening import ScreenConfig
-from gridshift.study.setting import Setting
+from gridshift.study.setting import BLOCK, Setting
 from gridshift.study.spread import SpreadOfLoads
 from gridshift.study.swept import num_together
 from gridshift.trial.exact import EXACT
@@ -75,8 +75,8 @@ def require_possible(network: Network, config: ScreenConfig) -> None:
 
     Raises:
         GridshiftError: a tolerance that double precision doesn't reach.
-        MemoryNeededError: contexts and hold-outs of all workers, or what is kept of the scenarios,
-            don't fit.
+        MemoryNeededError: contexts, hold-outs and blocks of predictions of all workers, or what is
+            kept of the scenarios, don't fit.
     """
     from gridshift.adapt.datasets import require_rows
 
@@ -86,10 +86,14 @@ def require_possible(network: Network, config: ScreenConfig) -> None:
     for what, number in (("context", config.num_context), ("hold-out", config.num_holdout)):
         require_rows(network, number, f"{what} scenarios", times=workers)
     number, exact = config.num_scenarios, config.method == EXACT
+    if not exact:
+        require_rows(network, min(number, BLOCK), "predicted scenarios", times=workers)
     kept = SCENARIO_BYTES + 16 * exact  # mismatch, and its copy
     outages = workers * (num_together(number) if exact else 1)
+    counts = 1 if exact else 2  # a surrogate's statistics without set-points come on top
     # twice: what is counted, and the table that it is put together to
-    needed = 8 * number + outages * (2 * kept * number + statistics_bytes(network))
+    of_outage = 2 * kept * number + statistics_bytes(network)
+    needed = 8 * number + outages * counts * of_outage
     require_memory(needed, f"{number:,} scenarios on {workers} workers", count=number)
 
 
