@@ -15,6 +15,7 @@ from gridshift.errors import MemoryNeededError
 from gridshift.grid.scenarios import Scenarios, nominal_loads, scenarios
 from gridshift.learn.backbones.mlp import MlpConfig
 from gridshift.memory import available_memory, require_memory
+from gridshift.study import set_up, sweep
 
 GB = 10**9
 
@@ -102,6 +103,39 @@ def test_the_estimate_of_a_row_is_what_drawing_solving_and_packing_take(case, mo
     tracemalloc.stop()
     # no less than the peak, and not much more: what fits must not be refused
     assert peak <= asked[0] < 1.25 * peak
+
+
+@pytest.mark.parametrize(
+    ("case", "num_scenarios", "workers", "method"),
+    [
+        ("case14", 40_000, 1, "newton"),
+        ("case30", 2000, 2, "newton"),
+        ("case14", 40_000, 1, "ridge"),
+    ],
+)
+def test_a_study_stays_below_what_it_announces(
+    case, num_scenarios, workers, method, monkeypatch, tmp_path
+):
+    network, asked = gs.read_grid(case), {}
+
+    def note(needed, what, **_):
+        asked[what] = needed
+
+    def study(num, folder):
+        config = gs.ScreenConfig(
+            grid=case, method=method, num_scenarios=num, num_context=200, num_holdout=50,
+            workers=workers,
+        )  # fmt: skip
+        return gs.screen(config, network=network, folder=tmp_path / folder)
+
+    study(50, "compiles")
+    for module in (datasets, set_up, sweep):
+        monkeypatch.setattr(module, "require_memory", note)
+    tracemalloc.start()
+    study(num_scenarios, "out")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert 1e6 < peak <= sum(asked.values())
 
 
 def test_python_refuses_as_the_command_does(free):

@@ -41,7 +41,7 @@ class Started:
         )
         script = folder.with_suffix(".py")  # workers that are spawned read the main module again
         script.write_text(code)
-        command = [sys.executable, script]
+        command = [sys.executable, "-X", "faulthandler", script]
         self.study = subprocess.Popen(command, **QUIET)  # type: ignore[call-overload]
 
     def _cluster(self, told: Path) -> str:
@@ -74,11 +74,18 @@ class Started:
             process.wait()
 
 
+def ended_well(process: subprocess.Popen) -> None:
+    """Pass if the study came to its end; else with its exit code, and all that it said.
+
+    A code below 0 is a signal: -9 without a word is the system's, for want of memory.
+    """
+    _, told = process.communicate(timeout=600)
+    assert process.returncode == 0, f"exit code {process.returncode}: {told.decode()!r}"
+
+
 def finished(folder: Path, scenarios: int) -> str:
     """All of the final table but for the times, as text, after the study has come to its end."""
-    process = Started(folder, scenarios).study
-    _, told = process.communicate(timeout=600)
-    assert process.returncode == 0, told
+    ended_well(Started(folder, scenarios).study)
     return table(folder)
 
 
@@ -113,6 +120,8 @@ def survived(
             stored.append(sum(f.read_bytes().count(BEGIN) for f in folder.rglob("*.rows")))
             if chance.random() < 0.5 and len(stored) < times:
                 continue
+        else:
+            ended_well(process)
         assert finished(folder, scenarios) == expected
         number += 1
     return stored

@@ -148,7 +148,7 @@ def test_more_rows_than_the_table_has_are_refused(case30):
 
 
 def test_distributions_beside_a_table_are_refused():
-    from gridshift.study.uncertainty import SpreadOfLoads
+    from gridshift.study.spread import SpreadOfLoads
 
     with pytest.raises(UncertaintyError, match="table: scenarios come from it"):
         Uncertainty(table=ScenarioTable(source={}), loads=SpreadOfLoads())

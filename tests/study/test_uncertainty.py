@@ -16,7 +16,8 @@ from gridshift.study.description import UncertaintyError
 from gridshift.study.distributions import Beta, Empirical, Fixed, Lognormal, Normal, Uniform
 from gridshift.study.generation import Balance, Limit, SetPoint, generators
 from gridshift.study.groups import Area, Correlation, Group
-from gridshift.study.uncertainty import SpreadOfLoads, Uncertainty, draw
+from gridshift.study.spread import SpreadOfLoads
+from gridshift.study.uncertainty import Uncertainty, draw
 from tests.reference.pandapower_equations import built
 
 NUM = 1 << 13

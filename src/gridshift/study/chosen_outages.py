@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gridshift.arguments import shown
 from gridshift.errors import GridshiftWarning, OutageError
@@ -12,8 +12,10 @@ from gridshift.grid.contingency import demand_at, enumerate_outages, generation_
 from gridshift.grid.network import Network
 from gridshift.grid.outage_list import PAIRS, Contingency, select_contingencies
 from gridshift.study.description import nearest
-from gridshift.study.groups import Area, areas_of
 from gridshift.study.setting import Setting
+
+if TYPE_CHECKING:
+    from gridshift.study.groups import Area
 
 MANY_PAIRS = 10_000
 """Pairs of lines from which only those are studied that an estimate ranks first."""
@@ -63,6 +65,8 @@ def chosen_outages(setting: Setting) -> Chosen:
 
 def _in_area(setting: Setting, listed: list[Contingency]) -> list[Contingency]:
     """Those all of whose elements stand in the study's area with one end at least."""
+    from gridshift.study.groups import areas_of
+
     config, network = setting.config, setting.network
     described: Mapping[str, Area] = {}
     if config.study is not None:

@@ -120,15 +120,12 @@ def added(row: dict[str, Any], reference: OutageRow, network: Network) -> dict[s
     if not len(row.get("bus_violation", ())):
         return told
     outside, before = row["bus_violation"], reference.bus_violation
-    bus = _worst(outside - np.nan_to_num(before))
+    bus = _worst(outside - _known(before))
     probability = sum(
-        np.nan_to_num(row[name]) - np.nan_to_num(getattr(reference, name))
-        for name in ("bus_under", "bus_over")
+        _known(row[name]) - _known(getattr(reference, name)) for name in ("bus_under", "bus_over")
     )
-    branch = _worst(row["branch_overload"] - np.nan_to_num(reference.branch_overload))
-    overloaded = row["branch_overload_probability"] - np.nan_to_num(
-        reference.branch_overload_probability
-    )
+    branch = _worst(row["branch_overload"] - _known(reference.branch_overload))
+    overloaded = row["branch_overload_probability"] - _known(reference.branch_overload_probability)
     return told | {
         "added_bus": _label(network.bus_labels, bus),
         "added_bus_probability": _at(np.asarray(probability), bus),
@@ -163,8 +160,14 @@ def _arrays(risk: Risk) -> dict[str, Real]:
 
 def _worst(size: Real) -> int | None:
     """Entry with the largest size; None if there is none of a size that counts."""
-    size = np.nan_to_num(size, nan=0.0)
-    return int(size.argmax()) if size.size and size.max() > SEEN else None
+    size = _known(size)
+    at = int(size.argmax()) if size.size else 0
+    return at if size.size and size[at] > SEEN else None
+
+
+def _known(values: Real) -> Real:
+    """Values of at least 0, with 0 in the place of NaN: many times faster than `nan_to_num`."""
+    return np.fmax(values, 0.0)
 
 
 def _label(labels: tuple[str, ...], at: int | None) -> str:

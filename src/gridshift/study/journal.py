@@ -131,7 +131,7 @@ def read_at(key: str, place: Place) -> dict[str, Any] | None:
 def _record(key: str, row: Mapping[str, Any]) -> bytes:
     arrays = {name: value for name, value in row.items() if isinstance(value, np.ndarray)}
     rest = {name: value for name, value in row.items() if name not in arrays}
-    shapes = {name: [str(value.dtype), *value.shape] for name, value in arrays.items()}
+    shapes = {name: [value.dtype.str, *value.shape] for name, value in arrays.items()}
     line = json.dumps([list(row), rest, shapes]).encode()
     content = b"\n".join([line, b"".join(value.tobytes() for value in arrays.values())])
     name = key.encode()

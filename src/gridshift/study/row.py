@@ -205,7 +205,7 @@ class OutageRow:
 
     def stored(self) -> dict[str, Any]:
         """The row as plain values and arrays; `of_stored` makes it again."""
-        return {f.name: getattr(self, f.name) for f in fields(self)}
+        return {name: getattr(self, name) for name in NAMES}
 
     @classmethod
     def of_stored(
@@ -226,6 +226,7 @@ class OutageRow:
         return {key: value for key, value in self.stored().items() if key not in ARRAYS}
 
 
+NAMES = tuple(f.name for f in fields(OutageRow))
 ARRAYS = tuple(f.name for f in fields(OutageRow) if f.default_factory is _nothing)
 """Fields with a value per bus or branch."""
 BY_BUS = tuple(name for name in ARRAYS if name.startswith("bus_"))

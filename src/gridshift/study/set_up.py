@@ -13,8 +13,8 @@ from gridshift.memory import require_memory
 from gridshift.study.limits import check_ratings, read_ratings
 from gridshift.study.pieces import num_together
 from gridshift.study.screening import ScreenConfig
-from gridshift.study.setting import Setting
-from gridshift.study.uncertainty import SpreadOfLoads
+from gridshift.study.setting import BLOCK, Setting
+from gridshift.study.spread import SpreadOfLoads
 from gridshift.trial.exact import EXACT
 
 if TYPE_CHECKING:
@@ -80,8 +80,8 @@ def require_possible(network: Network, config: ScreenConfig) -> None:
 
     Raises:
         GridshiftError: a tolerance that double precision doesn't reach.
-        MemoryNeededError: contexts and hold-outs of all workers, or what is kept of the scenarios,
-            don't fit.
+        MemoryNeededError: contexts, hold-outs and blocks of predictions of all workers, or what is
+            kept of the scenarios, don't fit.
     """
     from gridshift.adapt.datasets import require_rows
 
@@ -91,6 +91,8 @@ def require_possible(network: Network, config: ScreenConfig) -> None:
     for what, number in (("context", config.num_context), ("hold-out", config.num_holdout)):
         require_rows(network, number, f"{what} scenarios", times=workers)
     number = config.num_scenarios
+    if config.method != EXACT:
+        require_rows(network, min(number, BLOCK), "predicted scenarios", times=workers)
     needed = 8 * number + worker_bytes(network, config)
     require_memory(needed, f"{number:,} scenarios on {workers} workers", count=number)
 
@@ -100,8 +102,9 @@ def worker_bytes(network: Network, config: ScreenConfig) -> int:
     number, exact = config.num_scenarios, config.method == EXACT
     kept = SCENARIO_BYTES + 16 * exact  # mismatch, and its copy
     outages = config.num_workers * (num_together(number) if exact else 1)
+    counts = 1 if exact else 2  # a surrogate's statistics without set-points come on top
     # twice: what is counted, and the table that it is put together to
-    return outages * (2 * kept * number + statistics_bytes(network))
+    return outages * counts * (2 * kept * number + statistics_bytes(network))
 
 
 def method_of(config: ScreenConfig) -> "Method | None":

@@ -14,7 +14,7 @@ from gridshift.grid.scenarios import LoadScenarios, Scenarios, named_rng, sample
 from gridshift.grid.statistics import Limits
 from gridshift.study.row import OutageRow
 from gridshift.study.screening import ScreenConfig
-from gridshift.study.uncertainty import SpreadOfLoads
+from gridshift.study.spread import SpreadOfLoads
 
 if TYPE_CHECKING:
     from gridshift.adapt.base import Base

@@ -26,8 +26,8 @@ from gridshift.study.row import OutageRow
 from gridshift.study.screening import ScreenConfig
 from gridshift.study.set_up import base_of, intact_voltage, method_of, spread_loads
 from gridshift.study.setting import Setting
+from gridshift.study.spread import SpreadOfLoads
 from gridshift.study.store import Store
-from gridshift.study.uncertainty import SpreadOfLoads
 from gridshift.threads import Threads
 from gridshift.version import VERSION
 

@@ -16,8 +16,9 @@ from gridshift.study.generation import Balance, Limit, SetPoint
 from gridshift.study.groups import Area, Correlation, Group
 from gridshift.study.scenario_table import ScenarioTable, num_table_rows
 from gridshift.study.screening import ScreenConfig
+from gridshift.study.spread import SpreadOfLoads
 from gridshift.study.toml_reader import TomlReader, located, read_toml
-from gridshift.study.uncertainty import Drawn, SpreadOfLoads, Uncertainty, draw
+from gridshift.study.uncertainty import Drawn, Uncertainty, draw
 
 TABLES = ("loads", "generation", "areas", "correlation", "table", "limits", "outages")
 LATER: dict[Key, str] = {

@@ -17,13 +17,12 @@ from gridshift.grid.network import Network
 from gridshift.grid.scenarios import (
     LoadScenarios,
     Scenarios,
-    Spread,
     named_rng,
     sample_loads,
     scenarios,
 )
 from gridshift.memory import require_memory
-from gridshift.study.description import UncertaintyError, finite
+from gridshift.study.description import UncertaintyError
 from gridshift.study.distributions import Fixed
 from gridshift.study.generation import (
     Balance,
@@ -47,24 +46,7 @@ from gridshift.study.groups import (
 )
 from gridshift.study.sampling import Sampling, unit_points
 from gridshift.study.scenario_table import ScenarioTable, read_scenario_table
-
-
-@dataclass(frozen=True, kw_only=True)
-class SpreadOfLoads:
-    """Independent uniform factors on every p and q, as `grid.scenarios.sample_loads` draws them.
-
-    The width is common to a row, which no distribution of single loads says; so it stands apart.
-    """
-
-    spread: float = 0.2
-    regime: Spread = "drawn"
-
-    def __post_init__(self) -> None:
-        if finite(self.spread, "spread") < 0:
-            raise UncertaintyError(("spread",), f"{self.spread:g} must be at least 0")
-        if self.regime not in get_args(Spread):
-            told = f"no regime {shown(self.regime)}; choose {', '.join(get_args(Spread))}"
-            raise UncertaintyError(("regime",), told)
+from gridshift.study.spread import SpreadOfLoads
 
 
 @dataclass(frozen=True, kw_only=True)
