@@ -137,8 +137,9 @@ class Drawn:
 
 
 def draw(
-    network: Network, uncertainty: Uncertainty, num_rows: int | None = None, *, seed: int = 0
-) -> Drawn:
+    network: Network, uncertainty: Uncertainty, num_rows: int | None = None, *, seed: int = 0,
+    part: int = 0,
+) -> Drawn:  # fmt: skip
     """Scenarios of a grid, the same for the same name of the grid, description, number and seed.
 
     Args:
@@ -146,6 +147,7 @@ def draw(
         uncertainty: what to draw from.
         num_rows: scenarios; of a table fewer than it has are taken at random, None takes all.
         seed: root seed of the study.
+        part: number of the piece, for scenarios that are drawn piece by piece; not of a table.
 
     Raises:
         UncertaintyError: what doesn't fit this grid: elements it doesn't have, generators that
@@ -165,10 +167,10 @@ def draw(
         raise UncertaintyError(("scenarios",), told)
     spread = uncertainty.spread_of_loads
     if spread is not None and not uncertainty.generation and uncertainty.balance is None:
-        rng = named_rng(network.name, "scenarios", seed=seed)
+        rng = named_rng(network.name, "scenarios", draw=part, seed=seed)
         loads = scenarios(network, rng, num_rows, spread=spread.spread, regime=spread.regime)
         return Drawn(network=network, loads=loads)
-    return _sampled(network, uncertainty, num_rows, seed)
+    return _sampled(network, uncertainty, num_rows, seed, part)
 
 
 def _given(network: Network, uncertainty: Uncertainty, num_rows: int | None, seed: int) -> Drawn:
@@ -192,7 +194,9 @@ def _given(network: Network, uncertainty: Uncertainty, num_rows: int | None, see
     return columns.balanced(rows)
 
 
-def _sampled(network: Network, uncertainty: Uncertainty, num_rows: int, seed: int) -> Drawn:
+def _sampled(
+    network: Network, uncertainty: Uncertainty, num_rows: int, seed: int, part: int
+) -> Drawn:
     """Scenarios of distributions, of the generators' alone or of loads as well."""
     known = generators(network)
     bus_of = dict(zip(network.load_labels, network.load_bus.tolist(), strict=True))
@@ -205,13 +209,12 @@ def _sampled(network: Network, uncertainty: Uncertainty, num_rows: int, seed: in
         of |= members(uncertainty.loads, network.load_labels, places, key=("loads", "group"))
     spread = uncertainty.spread_of_loads
     if spread is not None:
-        rng = named_rng(network.name, "scenarios", seed=seed)
+        rng = named_rng(network.name, "scenarios", draw=part, seed=seed)
         loads = sample_loads(network, rng, num_rows, spread=spread.spread, regime=spread.regime)
         columns.p[:, : network.num_loads] = loads.load_p
         columns.q[:, : network.num_loads] = loads.load_q
-    _draw_groups(
-        columns, of, uncertainty, places, named_rng(network.name, "uncertainty", seed=seed)
-    )
+    rng = named_rng(network.name, "uncertainty", draw=part, seed=seed)
+    _draw_groups(columns, of, uncertainty, places, rng)
     return columns.balanced()
 
 
