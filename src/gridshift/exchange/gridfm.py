@@ -40,8 +40,8 @@ class GridfmFiles:
     """Writes the tables of a data set into a folder; several parts may be written at once."""
 
     def __init__(self, folder: Path, network: Network):
-        self._folder = folder
-        self.paths = tuple(folder / f"{table}.parquet" for table in TABLES)
+        self._folder = folder / "raw"
+        self.paths = tuple(self._folder / f"{table}.parquet" for table in TABLES)
         """The tables, each a folder of partitions."""
         self._alike: dict[tuple[str, int], FilesAlike] = {}
         self._lock = Lock()

@@ -6,6 +6,9 @@ import numpy as np
 
 from gridshift.arrays import Bool, Complex, Real
 
+ROUNDING = 1e-13
+"""Share of a branch's own admittances below which its shunts are what rounding left."""
+
 
 class PiModel(NamedTuple):
     """E branches: y_ff = (y + y_from) / |t|^2, y_ft = -y / conj(t), y_tf = -y / t, y_tt = y + y_to.
@@ -61,4 +64,13 @@ def pi_model(branch_y: Complex) -> PiModel:
     alike = (np.abs(series.real) > size) & (np.sign(series.real) == np.sign(-series.imag))
     backward = np.where(alike, series.real < 0, tap.real < 0)
     tap, series = np.where(backward, -tap, tap), np.where(backward, -series, series)
-    return PiModel(series, tap, ff * ratio**2 - series, tt - series, exact)
+    shunts = np.stack([ff * ratio**2, tt]) - series
+    rounding = ROUNDING * (np.abs(ff) * ratio**2 + np.abs(tt))
+    shunts = _cut(shunts.real, rounding) + 1j * _cut(shunts.imag, rounding)
+    shunts = np.where(np.abs(shunts[0] - shunts[1]) > rounding, shunts, shunts.mean(0))
+    return PiModel(series, tap, *shunts, exact)
+
+
+def _cut(values: Real, least: Real) -> Real:
+    """The values, those smaller than that as 0."""
+    return np.where(np.abs(values) < least, 0.0, values)

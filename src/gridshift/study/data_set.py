@@ -184,7 +184,7 @@ class _Run:
     def __init__(self, config: DataSetConfig, source: Source, place: Path, threads: int):
         self._source, self._place, self._threads = source, place, threads
         self._network = source.drawn.network
-        self._files = files_of(config.format, place / "raw", self._network)
+        self._files = files_of(config.format, place, self._network)
         self._record = _record(config, source)
         self._num_cases, self._next_row = 0, 0
         self._status = np.zeros(len(RowStatus), np.int64)
