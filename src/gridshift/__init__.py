@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from gridshift.adapt.methods import METHODS, Context, Method, Predictor
     from gridshift.adapt.surrogate import Surrogate, SurrogateConfig, train
     from gridshift.errors import GridshiftError, GridshiftWarning
+    from gridshift.exchange.solved_cases import read_cases
     from gridshift.grid.contingency import (
         Outage,
         assess,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from gridshift.grid.readers import read_grid
     from gridshift.grid.scenarios import LoadScenarios, named_rng, nominal_loads, sample_loads
     from gridshift.learn.estimator import ICWRegressor
+    from gridshift.study.data_set import DataSetConfig, write_data_set
     from gridshift.study.screening import ScreenConfig, Screening
     from gridshift.study.sweep import screen
     from gridshift.trial.cases import Cases
@@ -70,6 +72,9 @@ _HOMES = {
     "Trial": "gridshift.trial.trial",
     "measure_adaptation": "gridshift.trial.trial",
     "mean_absolute_errors": "gridshift.trial.metrics",
+    "DataSetConfig": "gridshift.study.data_set",
+    "write_data_set": "gridshift.study.data_set",
+    "read_cases": "gridshift.exchange.solved_cases",
     "ScreenConfig": "gridshift.study.screening",
     "Screening": "gridshift.study.screening",
     "screen": "gridshift.study.sweep",
@@ -80,6 +85,7 @@ __all__ = [
     "BatchSolution",
     "Cases",
     "Context",
+    "DataSetConfig",
     "Dataset",
     "GridshiftError",
     "GridshiftWarning",
@@ -108,12 +114,14 @@ __all__ = [
     "outage_text",
     "parse_outage",
     "rank_by_loading",
+    "read_cases",
     "read_grid",
     "read_outages",
     "sample_loads",
     "screen",
     "solve",
     "train",
+    "write_data_set",
 ]
 
 

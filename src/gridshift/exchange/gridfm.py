@@ -62,7 +62,7 @@ class GridfmFiles:
         by_bus = (found.demand_p, found.demand_q, found.bus_p, found.bus_q, found.magnitude,
                   found.angle)  # fmt: skip
         flows = (found.from_p, found.from_q, found.to_p, found.to_q)
-        branch = dict(zip(BY_BRANCH, flows, strict=True))
+        branch: dict[str, Real] = dict(zip(BY_BRANCH, flows, strict=True))
         self._write(part, "bus_data", dict(zip(BY_BUS, by_bus, strict=True)))
         self._write(part, "gen_data", dict(zip(BY_GEN, (found.gen_p, found.gen_q), strict=True)))
         if not part.alike:

@@ -63,7 +63,7 @@ class _Table:
         table = self._read(keys, wanted)
         order = [("scenario", "ascending"), *((key, "ascending") for key in keys)]
         present = [one for one in order if one[0] in table.column_names]
-        table = table.take(pc.sort_indices(table, sort_keys=present))
+        table = table.sort_by(present)
         columns = {column: self._numbers(table, column) for column in ("scenario", *wanted)}
         numbers, counts = np.unique(columns["scenario"], return_counts=True)
         if not len(numbers):

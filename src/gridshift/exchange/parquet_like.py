@@ -85,7 +85,10 @@ class FilesAlike:
             return write_pieces(path, [encode(columns, plain=self._plain, repeated=self._repeated)])
         pieces, at, content = [], 0, memoryview(self._content)
         for name, (start, end) in self._places.items():
-            pieces += [content[at:start], memoryview(np.ascontiguousarray(changed[name])).cast("B")]
+            pieces += [
+                content[at:start],
+                np.ascontiguousarray(changed[name]).view(np.uint8).ravel().data,
+            ]
             assert len(pieces[-1]) == end - start
             at = end
         return write_pieces(path, [*pieces, content[at:]])

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from gridshift.arrays import Complex
+from gridshift.arrays import Bool, Complex
 from gridshift.errors import GridFileError, StorageError
 from gridshift.exchange.solved_part import SolvedPart
-from gridshift.grid.network import BusKind, Network
+from gridshift.grid.network import Network
 from gridshift.grid.pi_model import pi_model
 
 NO_LIMIT = 1e4
@@ -105,8 +105,10 @@ class PfdeltaFiles:
             "dcline": "{}", "storage": "{}", "switch": "{}",
         }  # fmt: skip
         given = json.dumps(head)[:-1] + "".join(f', "{k}": {v}' for k, v in sections.items()) + "}"
-        result = {"termination_status": "LOCALLY_SOLVED", "objective": 0.0, "solve_time": part.seconds,
-                  "solution": solution}  # fmt: skip
+        result = {
+            "termination_status": "LOCALLY_SOLVED", "objective": 0.0, "solve_time": part.seconds,
+            "solution": solution,
+        }  # fmt: skip
         return f'{{"network": {given}, "solution": {json.dumps(result)}}}'
 
 
@@ -140,7 +142,8 @@ def _shunts(network: Network) -> str:
 def _branches(network: Network, two_ports: Complex) -> str:
     """The branches of one topology, with admittances (E, 4) that are 0 where out of service."""
     model = pi_model(_known(network, two_ports))
-    z, on = model.impedance, two_ports.any(axis=1)
+    z = model.impedance
+    on: Bool = np.asarray(two_ports.any(axis=1))
     columns = {
         "f_bus": network.branch_from + 1, "t_bus": network.branch_to + 1, "br_r": z.real,
         "br_x": z.imag, "g_fr": model.shunt_from.real, "b_fr": model.shunt_from.imag,

@@ -1,5 +1,4 @@
-"""PFΔ's samples, read back: feasible ones (`network`, `solution`) and continuation's (`solved_net`).
-"""
+"""PFΔ's samples read back: feasible ones (`network`, `solution`), and others (`solved_net`)."""
 
 import json
 import re

@@ -136,6 +136,4 @@ def read_cases(path: str | Path) -> SolvedCases:
         return read_gridfm(tables[0])
     if samples:
         return read_pfdelta(folder, samples)
-    raise TableError(
-        f"{folder} holds neither gridfm's bus_data.parquet nor PFΔ's sample_1.json"
-    )
+    raise TableError(f"{folder} holds neither gridfm's bus_data.parquet nor PFΔ's sample_1.json")

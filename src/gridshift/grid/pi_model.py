@@ -58,17 +58,17 @@ def pi_model(branch_y: Complex) -> PiModel:
     turned = np.where(leads, ft, 1) / np.where(leads, tf, 1)
     both = leads & (ff != 0) & (tt != 0)
     ratio = np.sqrt(np.abs(np.where(both, tt, 1) / np.where(both, ff, 1)))
-    tap = ratio * np.exp(0.5j * np.angle(turned))
-    series = np.where(leads, -tf * tap, 0)
+    tap: Complex = ratio * np.exp(0.5j * np.angle(turned))
+    series: Complex = np.where(leads, -tf * tap, 0)
     size = 1e-9 * np.abs(series)
     alike = (np.abs(series.real) > size) & (np.sign(series.real) == np.sign(-series.imag))
     backward = np.where(alike, series.real < 0, tap.real < 0)
     tap, series = np.where(backward, -tap, tap), np.where(backward, -series, series)
-    shunts = np.stack([ff * ratio**2, tt]) - series
+    shunts: Complex = np.stack([ff * ratio**2, tt]) - series
     rounding = ROUNDING * (np.abs(ff) * ratio**2 + np.abs(tt))
     shunts = _cut(shunts.real, rounding) + 1j * _cut(shunts.imag, rounding)
     shunts = np.where(np.abs(shunts[0] - shunts[1]) > rounding, shunts, shunts.mean(0))
-    return PiModel(series, tap, *shunts, exact)
+    return PiModel(series, tap, shunts[0], shunts[1], exact)
 
 
 def _cut(values: Real, least: Real) -> Real:

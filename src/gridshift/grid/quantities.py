@@ -46,15 +46,14 @@ class Quantities(NamedTuple):
     def empty(cls, network: Network, num_rows: int) -> "Quantities":
         """Room for so many cases of a grid; making it takes longer than filling it."""
         by_bus, by_gen = (num_rows, network.num_buses), (num_rows, len(network.gen_bus))
-        return cls(
-            *(np.empty(by_bus) for _ in range(6)), *(np.empty(by_gen) for _ in range(2)),
-            *(np.empty((num_rows, network.num_branches)) for _ in range(4)),
-            np.empty(num_rows), *(np.empty(num_rows, np.int64) for _ in range(3)),
-        )  # fmt: skip
+        by_branch = (num_rows, network.num_branches)
+        shapes = [by_bus] * 6 + [by_gen] * 2 + [by_branch] * 4
+        counts = [np.empty(num_rows, np.int64) for _ in range(3)]
+        return cls._make([*(np.empty(shape) for shape in shapes), np.empty(num_rows), *counts])
 
     def rows(self, which: slice) -> "Quantities":
         """The same of some cases, nothing copied."""
-        return Quantities(*(values[which] for values in self))
+        return Quantities._make(values[which] for values in self)
 
 
 class _Grid(NamedTuple):

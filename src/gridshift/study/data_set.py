@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from threading import Lock
@@ -27,7 +27,7 @@ from gridshift.grid.scenarios import Spread
 from gridshift.storage import write_text
 from gridshift.study.partition import Partition, write_labels
 from gridshift.study.solved_rows import SolvedRows, Source
-from gridshift.study.study_file import StudyFile, read_study_file
+from gridshift.study.study_file import read_study_file
 from gridshift.study.uncertainty import SpreadOfLoads, Uncertainty
 from gridshift.study.varied_grids import Variation
 from gridshift.threads import usable_cores
@@ -62,7 +62,7 @@ class DataSetConfig:
     redispatch: bool = True
     """Scheduled generators share what the demand differs from nominal, in proportion to their
     schedules; else the slack takes it. A study file that speaks of generation decides itself."""
-    variation: Variation = Variation()
+    variation: Variation = field(default_factory=Variation)
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -78,7 +78,7 @@ class DataSetConfig:
         Raises:
             ScenarioError: as `read_study_file`.
         """
-        told = read_study_file(path).options()
+        told = read_study_file(path).options(spread="spread" in more)
         kept = ("grid", "study", "num_scenarios", "seed", "spread", "regime")
         return cls(**{name: told[name] for name in kept if name in told} | more)
 
@@ -155,12 +155,13 @@ def write_data_set(
 
 
 def _source(config: DataSetConfig, network: Network) -> Source:
-    study: StudyFile | None = None if config.study is None else read_study_file(config.study)
-    if study is not None:
-        uncertainty = study.uncertainty
-    else:
-        loads = SpreadOfLoads(spread=config.spread, regime=config.regime)
+    loads = SpreadOfLoads(spread=config.spread, regime=config.regime)
+    if config.study is None:
         uncertainty = Uncertainty(loads=loads)
+    else:
+        uncertainty = read_study_file(config.study).uncertainty
+        if uncertainty.spread_of_loads is not None:
+            uncertainty = replace(uncertainty, loads=loads)
     return Source.of(
         network, uncertainty, config.variation, config.num_scenarios, seed=config.seed,
         redispatch=config.redispatch,

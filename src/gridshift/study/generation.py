@@ -204,7 +204,7 @@ class Participants:
         """
         if self.size is not None and np.isinf([*self.low, *self.high]).all():
             total = self.size.sum() + self.slack
-            return np.outer(change, self.size / total), change * (self.slack / total)
+            return change[:, None] * (self.size / total), change * (self.slack / total)
         low, high = (
             np.append(self.low - self.power, -np.inf),
             np.append(self.high - self.power, np.inf),

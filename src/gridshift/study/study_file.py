@@ -201,7 +201,9 @@ class _Reader(TomlReader):
     def beside(self, name: str, *, folders: bool = False) -> str:
         """A file beside the study file, if there is one of this name; else the name."""
         found = self.folder / name
-        return str(found) if isfile(found) or (folders and isdir(found)) else name  # pathlib's raises where a name is too long
+        return (
+            str(found) if isfile(found) or (folders and isdir(found)) else name
+        )  # pathlib's raises where a name is too long
 
     def loads(self, loads: dict[str, Any]) -> Any:
         spread = {key: value for key, value in loads.items() if key in ("spread", "regime")}
@@ -275,4 +277,8 @@ class _Reader(TomlReader):
 
     def scenario_table(self, data: dict[str, Any]) -> Any:
         table = self.optional(ScenarioTable, data, ("table",))
-        return None if table is None else replace(table, source=self.beside(str(table.source), folders=True))
+        return (
+            None
+            if table is None
+            else replace(table, source=self.beside(str(table.source), folders=True))
+        )

@@ -33,7 +33,9 @@ class Variation:
     def __post_init__(self) -> None:
         shares = [finite(share, "outages") for share in self.outages]
         if any(share < 0 for share in shares) or sum(shares) > 1 + 1e-12:
-            told = f"{', '.join(f'{share:g}' for share in shares)} must be shares of at most 1 in all"
+            told = (
+                f"{', '.join(f'{share:g}' for share in shares)} must be shares of at most 1 in all"
+            )
             raise UncertaintyError(("outages",), told)
         for name, most in (("impedance", 1.0), ("set_points", 0.5)):
             value = finite(getattr(self, name), name)
@@ -84,7 +86,7 @@ def _whole_outage(
         return ()
     for _ in range(ATTEMPTS if size <= len(elements) else 0):
         chosen = rng.choice(len(elements), size, replace=False)
-        outage = make_outage([elements[at] for at in chosen])
+        outage = make_outage([elements[int(at)] for at in chosen])
         if outage not in whole:
             whole[outage] = not len(cut_off_buses(network, [outage])[0])
         if whole[outage]:
