@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from gridshift.adapt.surrogate import Surrogate, SurrogateConfig, train
     from gridshift.errors import GridshiftError, GridshiftWarning
     from gridshift.exchange.solved_cases import read_cases
+    from gridshift.exchange.state import to_pandapower, write_state
     from gridshift.grid.contingency import (
         Outage,
         assess,
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from gridshift.grid.network import Network
     from gridshift.grid.outage_list import read_outages
     from gridshift.grid.powerflow import BatchSolution, RowStatus, solve
-    from gridshift.grid.readers import read_grid
+    from gridshift.grid.readers import from_pandapower, read_grid
     from gridshift.grid.scenarios import LoadScenarios, named_rng, nominal_loads, sample_loads
     from gridshift.learn.estimator import ICWRegressor
     from gridshift.study.data_set import DataSetConfig, write_data_set
@@ -61,7 +62,10 @@ _HOMES = {
     "BatchSolution": "gridshift.grid.powerflow",
     "RowStatus": "gridshift.grid.powerflow",
     "solve": "gridshift.grid.powerflow",
+    "from_pandapower": "gridshift.grid.readers",
     "read_grid": "gridshift.grid.readers",
+    "to_pandapower": "gridshift.exchange.state",
+    "write_state": "gridshift.exchange.state",
     "LoadScenarios": "gridshift.grid.scenarios",
     "nominal_loads": "gridshift.grid.scenarios",
     "sample_loads": "gridshift.grid.scenarios",
@@ -106,6 +110,7 @@ __all__ = [
     "assess",
     "cached_surrogate",
     "enumerate_outages",
+    "from_pandapower",
     "generate",
     "mean_absolute_errors",
     "measure_adaptation",
@@ -120,8 +125,10 @@ __all__ = [
     "sample_loads",
     "screen",
     "solve",
+    "to_pandapower",
     "train",
     "write_data_set",
+    "write_state",
 ]
 
 
