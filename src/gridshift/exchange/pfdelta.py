@@ -162,7 +162,8 @@ def _branches(network: Network, two_ports: Complex) -> str:
 
 def _known(network: Network, two_ports: Complex) -> Complex:
     """The admittances, with the grid's own for branches that are out of service."""
-    return np.where(two_ports.any(axis=1)[:, None], two_ports, network.branch_y)
+    on: Bool = np.asarray(two_ports.any(axis=1))
+    return np.where(on[:, None], two_ports, network.branch_y)
 
 
 def _numbered(items: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
