@@ -268,8 +268,10 @@ class _Columns:
 
     grid: Network
     num_loads: int
+    count: int
+    """Columns to fill in: loads and varying generators. What is behind them balances."""
     p: Real
-    """(R, loads and varying generators) p.u., of generators negative."""
+    """(R, columns) p.u., of generators negative."""
     q: Real
     balancing: Participants | None
     moved: tuple[str, ...]
@@ -287,27 +289,22 @@ class _Columns:
             )
         moved = (*varying, *(() if balancing is None else balancing.labels))
         grid, count = with_columns(network, moved), network.num_loads + len(varying)
-        _require_room(grid, num_rows, 4 * len(grid.load_labels))
-        power = np.tile(grid.load_power[:count], (num_rows, 1))
+        _require_room(grid, num_rows, 3 * len(grid.load_labels))
+        shape = (num_rows, len(grid.load_labels))
+        p, q = np.empty(shape), np.empty(shape)
+        p[:], q[:] = grid.load_power.real, grid.load_power.imag
         return cls(
-            grid=grid, num_loads=network.num_loads, p=power.real.copy(), q=power.imag.copy(),
-            balancing=balancing, moved=moved,
+            grid=grid, num_loads=network.num_loads, count=count, p=p, q=q, balancing=balancing,
+            moved=moved,
         )  # fmt: skip
-
-    @property
-    def count(self) -> int:
-        """Columns to fill in."""
-        return self.p.shape[1]
 
     def balanced(self, table_rows: Int | None = None) -> Drawn:
         """The scenarios, with what balances them."""
         p, q, left = self.p, self.q, None
         if self.balancing is not None:
-            change = p.sum(1) - self.grid.load_power.real[: self.count].sum()
+            change = p[:, : self.count].sum(1) - self.grid.load_power.real[: self.count].sum()
             steps, left = self.balancing.moved(change)
-            rest = self.grid.load_power[self.count :]
-            p = np.hstack([p, rest.real - steps])
-            q = np.hstack([q, np.broadcast_to(rest.imag, steps.shape)])
+            p[:, self.count :] -= steps
         return Drawn(
             network=self.grid,
             loads=LoadScenarios(load_p=p, load_q=q),
