@@ -1,5 +1,6 @@
 """What solved cases say in the units of other programs: powers and voltages of every element."""
 
+import weakref
 from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
@@ -130,6 +131,12 @@ def in_service(network: Network) -> Complex:
 
 
 def _grid(network: Network) -> _Grid:
+    if network not in _GRIDS:
+        _GRIDS[network] = _made(network)
+    return _GRIDS[network]
+
+
+def _made(network: Network) -> _Grid:
     row_of = {label: row for row, label in enumerate(network.gen_labels)}
     rating = np.where(network.branch_rated[:, None], network.branch_rating, np.inf)
     number = np.bincount(network.gen_bus, minlength=network.num_buses)
@@ -154,5 +161,7 @@ def _grid(network: Network) -> _Grid:
 def _generators_of(labels: Sequence[str], row_of: dict[str, int]) -> Int:
     return np.array([row_of.get(label, -1) for label in labels], np.int64)
 
+
+_GRIDS: "weakref.WeakKeyDictionary[Network, _Grid]" = weakref.WeakKeyDictionary()
 
 assert BusKind.SLACK == 3, "the kernel writes it as a number"

@@ -225,7 +225,7 @@ def _widths(rng: np.random.Generator, num_rows: int, spread: float, regime: str)
 
 
 def _factors(rng: np.random.Generator, width: Real, num_loads: int) -> Real:
-    """(R, L), a new array; in place, since memory that is touched first costs more than the sums."""
+    """(R, L), made in one array: memory that is touched first costs more than the sums."""
     factors = rng.uniform(-1, 1, (len(width), num_loads))
     factors *= width[:, None]
     factors += 1
