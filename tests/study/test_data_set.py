@@ -159,7 +159,7 @@ def test_what_varies_varies_as_asked(varied):
     first, second = branch[branch.scenario == 0], branch[branch.scenario == 200]
     both = (first.br_status.to_numpy() == 1) & (second.br_status.to_numpy() == 1)
     assert (first.x.to_numpy() != second.x.to_numpy())[both].all()
-    within = branch[(branch.scenario < 200) & (branch.br_status == 1)].groupby("idx").x.nunique()
+    within = branch[branch.scenario < 200].groupby("idx").x.nunique()  # those that are out too
     assert (within == 1).all()
     bus = tables(varied)["bus_data"]
     moved = bus[bus.PQ == 0].Vm.to_numpy().reshape(450, -1) - network.bus_v_set[network.controlled]

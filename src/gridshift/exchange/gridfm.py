@@ -17,7 +17,7 @@ from threading import Lock
 import numpy as np
 import scipy.sparse as sp
 
-from gridshift.arrays import Complex, Int, Real
+from gridshift.arrays import Bool, Complex, Int, Real
 from gridshift.errors import StorageError
 from gridshift.exchange.parquet_like import Columns, FilesAlike, encode, write_pieces
 from gridshift.exchange.solved_part import SolvedPart
@@ -66,7 +66,7 @@ class GridfmFiles:
         self._write(part, "bus_data", dict(zip(BY_BUS, by_bus, strict=True)))
         self._write(part, "gen_data", dict(zip(BY_GEN, (found.gen_p, found.gen_q), strict=True)))
         if not part.alike:
-            columns = topology_columns(part.two_ports)
+            columns = topology_columns(part.grids, part.grid, part.on)
             branch |= {name: values[part.topology] for name, values in columns.items()}
         self._write(part, "branch_data", branch)
         if part.alike:
@@ -168,8 +168,10 @@ def _gen_columns(network: Network) -> Columns:
 def _branch_columns(network: Network) -> Columns:
     """(E,) columns of one case; those of the topology are the grid's own."""
     count = network.num_branches
-    y = np.where(network.branch_in_service[:, None], network.branch_y, 0)
-    own = {name: values[0] for name, values in topology_columns(y[None]).items()}
+    found = topology_columns(
+        network.branch_y[None], np.zeros(1, np.int64), network.branch_in_service[None]
+    )
+    own = {name: values[0] for name, values in found.items()}
     rating = np.where(network.branch_rated, network.branch_rating.min(1) * network.base_mva, 0.0)
     return {
         "idx": np.arange(count) * 1.0,
@@ -182,19 +184,32 @@ def _branch_columns(network: Network) -> Columns:
     }  # fmt: skip
 
 
-def topology_columns(two_ports: Complex) -> dict[str, Real]:
-    """(T, E) columns of the branches of each topology, whose admittances are (T, E, 4)."""
-    shape = two_ports.shape[:2]
-    model = pi_model(two_ports.reshape(-1, 4))
-    z, parts = model.impedance, two_ports.reshape(-1, 4).view(float)
+def topology_columns(grids: Complex, grid: Int, on: Bool) -> dict[str, Real]:
+    """(T, E) columns of the branches of each topology.
+
+    Those out of service keep their r, x, b, tap and shift; their admittances are 0.
+
+    Args:
+        grids: (K, E, 4) admittances of the branches of each grid, as if in service.
+        grid: (T,) grid of each topology.
+        on: (T, E) branches in service.
+    """
+    flat = np.ascontiguousarray(grids).reshape(-1, 4)
+    model = pi_model(flat)
+    z, parts = model.impedance, flat.view(float)
     charging = np.where(model.exact, (model.shunt_from + model.shunt_to).imag, 0)
-    found = {
-        "r": z.real, "x": z.imag, "b": charging,
-        **{name: parts[:, at] for at, name in enumerate(ADMITTANCES)},
-        "tap": np.abs(model.tap), "shift": np.rad2deg(np.angle(model.tap)),
-        "br_status": two_ports.reshape(-1, 4).any(axis=1) * 1.0,
+    kept = {
+        "r": z.real, "x": z.imag, "b": charging, "tap": np.abs(model.tap),
+        "shift": np.rad2deg(np.angle(model.tap)),
     }  # fmt: skip
-    return {name: np.ascontiguousarray(values).reshape(shape) for name, values in found.items()}
+    admittances = {name: parts[:, at] for at, name in enumerate(ADMITTANCES)}
+    shape = grids.shape[:2]
+    found: dict[str, Real] = {
+        **{name: values.reshape(shape)[grid] for name, values in kept.items()},
+        **{name: values.reshape(shape)[grid] * on for name, values in admittances.items()},
+        "br_status": on.astype(float),
+    }
+    return found
 
 
 class _Entries:

@@ -49,8 +49,11 @@ class PfdeltaFiles:
         Raises:
             StorageError: they can't be written.
         """
-        branches = [_branches(self._network, y) for y in part.two_ports]
-        out = self._network.branch_in_service & ~part.two_ports.any(axis=2)
+        branches = [
+            _branches(self._network, part.grids[grid], on)
+            for grid, on in zip(part.grid, part.on, strict=True)
+        ]
+        out = self._network.branch_in_service & ~part.on
         for case in range(part.num_cases):
             topology = part.topology[case]
             num_out = int(out[topology].sum())
@@ -139,11 +142,10 @@ def _shunts(network: Network) -> str:
     ))  # fmt: skip
 
 
-def _branches(network: Network, two_ports: Complex) -> str:
-    """The branches of one topology, with admittances (E, 4) that are 0 where out of service."""
-    model = pi_model(_known(network, two_ports))
+def _branches(network: Network, branch_y: Complex, on: Bool) -> str:
+    """The branches of one topology, with admittances (E, 4) as if all were in service."""
+    model = pi_model(branch_y)
     z = model.impedance
-    on: Bool = np.asarray(two_ports.any(axis=1))
     columns = {
         "f_bus": network.branch_from + 1, "t_bus": network.branch_to + 1, "br_r": z.real,
         "br_x": z.imag, "g_fr": model.shunt_from.real, "b_fr": model.shunt_from.imag,
@@ -158,12 +160,6 @@ def _branches(network: Network, two_ports: Complex) -> str:
         {**dict(zip(columns, row, strict=True)), "source_id": ["branch", number]}
         for number, row in enumerate(rows, 1)
     ))  # fmt: skip
-
-
-def _known(network: Network, two_ports: Complex) -> Complex:
-    """The admittances, with the grid's own for branches that are out of service."""
-    on: Bool = np.asarray(two_ports.any(axis=1))
-    return np.where(on[:, None], two_ports, network.branch_y)
 
 
 def _numbered(items: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

@@ -1,8 +1,11 @@
 """Solved cases on their way into files."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
-from gridshift.arrays import Complex, Int
+import numpy as np
+
+from gridshift.arrays import Bool, Complex, Int
 from gridshift.grid.network import Network
 from gridshift.grid.quantities import Quantities
 
@@ -21,13 +24,22 @@ class SolvedPart:
     """(N,) numbers of the scenarios as they were drawn, those without a solution counted."""
     seconds: float
     """Time that one case took to be solved, s."""
-    two_ports: Complex
-    """(T, E, 4) admittances of the branches of each topology, 0 where out of service."""
+    grids: Complex
+    """(K, E, 4) admittances of the branches of each grid, as if in service."""
+    grid: Int
+    """(T,) grid of each topology."""
+    on: Bool
+    """(T, E) branches in service."""
     topology: Int
     """(N,) topology of each case."""
     alike: bool
     """Whether all cases of the data set have the grid's own branches, which are then the one
     topology."""
+
+    @cached_property
+    def two_ports(self) -> Complex:
+        """(T, E, 4) admittances of the branches of each topology, 0 where out of service."""
+        return np.where(self.on[:, :, None], self.grids[self.grid], 0)
 
     @property
     def num_cases(self) -> int:

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from gridshift.arrays import Int, Real
+from gridshift.arrays import Complex, Int, Real
 from gridshift.exchange.solved_part import SolvedPart
 from gridshift.grid.network import Network
 from gridshift.grid.powerflow import RowStatus
@@ -40,26 +40,32 @@ class Partition:
             alike: whether all cases have the grid's own branches.
         """
         at, topologies = 0, 0
-        drawn, topology, two_ports = [], [], []
+        drawn, topology, on = [], [], []
+        grids: dict[int, Complex] = {}
+        grid: list[int] = []
         for rows in self.pieces:
             good = np.flatnonzero(rows.solved)
             whole = slice(None) if len(good) == len(rows.status) else good
             used, number = np.unique(rows.topology[whole], return_inverse=True)
+            own = [rows.branch_y[t] for t in used.tolist()]
             quantities(
                 network, rows.loads.rows(whole), rows.voltage[whole],
-                two_ports=rows.two_ports[used], topology=number,
+                two_ports=np.where(rows.on[used][:, :, None], own, 0), topology=number,
                 out=room.rows(slice(at, at + len(good))),
             )  # fmt: skip
             drawn.append(rows.first + good)
             topology.append(topologies + number)
-            two_ports.append(rows.two_ports[used])
+            on.append(rows.on[used])
+            grids |= {id(branches): branches for branches in own}
+            grid += [[*grids].index(id(branches)) for branches in own]
             at, topologies = at + len(good), topologies + len(used)
         found = room.rows(slice(at))
         self.limits = {name: getattr(found, name).copy() for name in LIMITS}
         return SolvedPart(
             network=network, quantities=found, first=self.first, drawn=np.concatenate(drawn),
             seconds=float(np.mean([rows.seconds for rows in self.pieces])), alike=alike,
-            two_ports=np.concatenate(two_ports), topology=np.concatenate(topology),
+            grids=np.stack([*grids.values()]), grid=np.array(grid), on=np.concatenate(on),
+            topology=np.concatenate(topology),
         )  # fmt: skip
 
 

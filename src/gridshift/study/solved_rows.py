@@ -12,7 +12,6 @@ from gridshift.grid.contingency import Outage, outage_text
 from gridshift.grid.network import Network
 from gridshift.grid.powerflow import RowStatus, solve
 from gridshift.grid.prepared import Prepared, prepare_all
-from gridshift.grid.quantities import in_service
 from gridshift.grid.scenarios import LoadScenarios, named_rng
 from gridshift.study.generation import Balance, generators
 from gridshift.study.uncertainty import Drawn, Uncertainty, draw
@@ -38,8 +37,10 @@ class SolvedRows:
     """(R, B)"""
     status: Int
     """(R,) values of `RowStatus`."""
-    two_ports: Complex
-    """(T, E, 4) admittances of the branches of each topology, 0 where out of service."""
+    branch_y: tuple[Complex, ...]
+    """(T,) admittances (E, 4) of the branches, as if in service; of a grid its topologies share."""
+    on: Bool
+    """(T, E) branches in service."""
     topology: Int
     """(R,)"""
     outages: tuple[str, ...]
@@ -145,7 +146,8 @@ class Source:
         seconds = (time.perf_counter() - began) / num_rows
         return SolvedRows(
             first=first, loads=loads, voltage=found.voltage, status=found.status,
-            two_ports=np.stack([in_service(network) for network in found.networks]),
+            branch_y=tuple(network.branch_y for network in found.networks),
+            on=np.stack([network.branch_in_service for network in found.networks]),
             topology=found.topology, seconds=seconds,
             outages=tuple(outage_text(network.outaged) for network in found.networks),
         )  # fmt: skip
