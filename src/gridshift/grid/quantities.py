@@ -122,6 +122,9 @@ def quantities(
     )  # fmt: skip
     filled = Quantities.empty(network, count) if out is None else out.rows(slice(count))
     kernel(_grid(network), rows, filled)
+    state = np.asarray(voltage)
+    np.arctan2(state.imag, state.real, out=filled.angle)  # numpy's has vectors, a kernel's hasn't
+    np.rad2deg(filled.angle, out=filled.angle)
     return filled
 
 

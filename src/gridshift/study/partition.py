@@ -98,4 +98,6 @@ def write_labels(folder: Path, parts: Sequence[Partition]) -> None:
         ),
     }  # fmt: skip
     with replacing(folder / f"from-{first:010}.parquet") as part:
-        pq.write_table(pa.table(columns | texts), part, compression="zstd")
+        pq.write_table(
+            pa.table(columns | texts), part, compression="zstd", use_dictionary=[*texts]
+        )  # fmt: skip

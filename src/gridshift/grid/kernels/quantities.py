@@ -1,14 +1,14 @@
 """Powers and voltages of solved cases in the units of other programs, row by row."""
 # pyright: basic
 
-from math import atan2, pi, sqrt
+from math import sqrt
 
 from gridshift.grid.kernels import compiled
 
 
 @compiled
 def quantities(grid, rows, out):
-    """Fill `out`: MW, Mvar, p.u. of voltage, degrees.
+    """Fill all of `out` but the angles: MW, Mvar, p.u. of voltage.
 
     What flows into the branches and the shunt of a bus is what is injected there; the generators
     that hold its voltage give that and the demand, in equal parts as far as it isn't scheduled.
@@ -17,13 +17,12 @@ def quantities(grid, rows, out):
     base = grid.base_mva
     for r in range(len(rows.voltage)):
         pd, qd, pg, qg = out.demand_p[r], out.demand_q[r], out.bus_p[r], out.bus_q[r]
-        vm, va = out.magnitude[r], out.angle[r]
+        vm = out.magnitude[r]
         voltage, two_ports = rows.voltage[r], rows.two_ports[rows.topology[r]]
         for b in range(num_buses):
             re, im = voltage[2 * b], voltage[2 * b + 1]
             square = re * re + im * im
             vm[b] = sqrt(square)
-            va[b] = atan2(im, re) * (180 / pi)
             pg[b], qg[b] = grid.shunt[2 * b] * square, -grid.shunt[2 * b + 1] * square
             pd[b], qd[b] = -grid.fixed[2 * b], -grid.fixed[2 * b + 1]
         from_p, from_q, to_p, to_q = out.from_p[r], out.from_q[r], out.to_p[r], out.to_q[r]
