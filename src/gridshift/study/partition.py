@@ -15,7 +15,7 @@ from gridshift.grid.quantities import Quantities, quantities
 from gridshift.storage import replacing
 from gridshift.study.solved_rows import SolvedRows
 
-LIMITS = ("worst_loading", "num_overloads", "num_low", "num_high")
+LIMITS = {"worst_loading": float, "num_overloads": int, "num_low": int, "num_high": int}
 """Of `Quantities`, that labels are made of."""
 
 
@@ -28,7 +28,9 @@ class Partition:
         """Number of the first case in the data set."""
         self.num_rows = sum(len(rows.status) for rows in pieces)
         self.num_cases = sum(int(rows.solved.sum()) for rows in pieces)
-        self.limits: dict[str, Int | Real] = {name: np.empty(0) for name in LIMITS}
+        self.limits: dict[str, Int | Real] = {
+            name: np.empty(0, kind) for name, kind in LIMITS.items()
+        }
         """(N,) of each case."""
 
     def arranged(self, network: Network, room: Quantities, *, alike: bool) -> SolvedPart:
@@ -98,6 +100,4 @@ def write_labels(folder: Path, parts: Sequence[Partition]) -> None:
         ),
     }  # fmt: skip
     with replacing(folder / f"from-{first:010}.parquet") as part:
-        pq.write_table(
-            pa.table(columns | texts), part, compression="zstd", use_dictionary=[*texts]
-        )  # fmt: skip
+        pq.write_table(pa.table(columns | texts), part, compression="zstd")
