@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from gridshift.adapt.methods import METHODS, Context, Method, Predictor
     from gridshift.adapt.surrogate import Surrogate, SurrogateConfig, train
     from gridshift.errors import GridshiftError, GridshiftWarning
+    from gridshift.exchange.solved_cases import read_cases
+    from gridshift.exchange.state import to_pandapower, write_state
     from gridshift.grid.contingency import (
         Outage,
         assess,
@@ -25,9 +27,10 @@ if TYPE_CHECKING:
     from gridshift.grid.network import Network
     from gridshift.grid.outage_list import read_outages
     from gridshift.grid.powerflow import BatchSolution, RowStatus, solve
-    from gridshift.grid.readers import read_grid
+    from gridshift.grid.readers import from_pandapower, read_grid
     from gridshift.grid.scenarios import LoadScenarios, named_rng, nominal_loads, sample_loads
     from gridshift.learn.estimator import ICWRegressor
+    from gridshift.study.data_set import DataSetConfig, write_data_set
     from gridshift.study.screening import ScreenConfig, Screening
     from gridshift.study.sweep import screen
     from gridshift.trial.cases import Cases
@@ -59,7 +62,10 @@ _HOMES = {
     "BatchSolution": "gridshift.grid.powerflow",
     "RowStatus": "gridshift.grid.powerflow",
     "solve": "gridshift.grid.powerflow",
+    "from_pandapower": "gridshift.grid.readers",
     "read_grid": "gridshift.grid.readers",
+    "to_pandapower": "gridshift.exchange.state",
+    "write_state": "gridshift.exchange.state",
     "LoadScenarios": "gridshift.grid.scenarios",
     "nominal_loads": "gridshift.grid.scenarios",
     "sample_loads": "gridshift.grid.scenarios",
@@ -70,6 +76,9 @@ _HOMES = {
     "Trial": "gridshift.trial.trial",
     "measure_adaptation": "gridshift.trial.trial",
     "mean_absolute_errors": "gridshift.trial.metrics",
+    "DataSetConfig": "gridshift.study.data_set",
+    "write_data_set": "gridshift.study.data_set",
+    "read_cases": "gridshift.exchange.solved_cases",
     "ScreenConfig": "gridshift.study.screening",
     "Screening": "gridshift.study.screening",
     "screen": "gridshift.study.sweep",
@@ -80,6 +89,7 @@ __all__ = [
     "BatchSolution",
     "Cases",
     "Context",
+    "DataSetConfig",
     "Dataset",
     "GridshiftError",
     "GridshiftWarning",
@@ -100,6 +110,7 @@ __all__ = [
     "assess",
     "cached_surrogate",
     "enumerate_outages",
+    "from_pandapower",
     "generate",
     "mean_absolute_errors",
     "measure_adaptation",
@@ -108,12 +119,16 @@ __all__ = [
     "outage_text",
     "parse_outage",
     "rank_by_loading",
+    "read_cases",
     "read_grid",
     "read_outages",
     "sample_loads",
     "screen",
     "solve",
+    "to_pandapower",
     "train",
+    "write_data_set",
+    "write_state",
 ]
 
 

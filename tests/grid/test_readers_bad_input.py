@@ -36,8 +36,8 @@ def test_missing_file_folder_and_other_formats(tmp_path):
     assert problems_of(tmp_path / "no.json") == ["no such file"]
     (tmp_path / "dir.m").mkdir()
     assert problems_of(tmp_path / "dir.m") == ["is a folder"]
-    (tmp_path / "grid.raw").write_text("0, 100.0")
-    assert "neither .json nor .m" in problems_of(tmp_path / "grid.raw")[0]
+    (tmp_path / "grid.xls").write_text("0, 100.0")
+    assert "of none of the formats that are read" in problems_of(tmp_path / "grid.xls")[0]
 
 
 def test_a_name_that_is_too_long_for_a_file_is_no_grid():

@@ -9,6 +9,7 @@ from gridshift.cli import (
     compare,
     doctor,
     export,
+    generate,
     identify,
     paper,
     screening,
@@ -25,7 +26,8 @@ from gridshift.cli.group import Group
 def main() -> None:
     """What happens to a power grid under uncertain loads when lines go out.
 
-    GRID is a built-in name (case118), a pandapower JSON file or a MATPOWER .m file.
+    GRID is a built-in name (case118), a pandapower JSON file, a MATPOWER .m file, or a file of
+    PSS/E, XIIDM and other programs (with the extra gridshift[formats]).
     Results go to standard output, everything else to standard error. The exit code is 0 when
     done, 1 for a problem that the one line on standard error explains, 2 for wrong usage.
     """
@@ -41,6 +43,7 @@ for _command in (
     screening.screen,
     sharing.merge,
     sharing.plan,
+    generate.generate,
     surrogates.methods,
     tables.fit_table,
     tables.adapt_table,

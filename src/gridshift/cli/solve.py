@@ -3,11 +3,13 @@
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from gridshift.cli.bases import usable
+from gridshift.cli.folders import require_writable
 from gridshift.cli.group import command
 from gridshift.cli.kernels import watch_compiler
 from gridshift.cli.options import (
@@ -46,12 +48,14 @@ BLOCK_BYTES = 1 << 28
         "wall_s": "time for all rows, s; reading the grid and the warm-up are not in it",
         "us_per_row": "the same per row, µs",
         "threads": "threads used",
+        "files": "with --out: the files written",
     },
+    writes={"out": ("buses.csv", "generators.csv", "branches.csv")},
     examples=[
         "gridshift solve case30",
         "gridshift solve case30 --outage line:9,line:28 --scenarios 200 --spread 0.5 --seed 1 "
         "--threads 1",
-        "gridshift solve case14 --json",
+        "gridshift solve case14 --out state14 --json",
         "gridshift solve case14 --q-limits",
     ],
 )
@@ -64,9 +68,13 @@ BLOCK_BYTES = 1 << 28
 @click.option(
     "--threads", type=click.IntRange(1, 1024), help="Threads to use.  [default: all cores]"
 )
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="DIR",
+    help="Folder for the state at nominal demand, as CSV.",
+)  # fmt: skip
 def solve(
     grid: str, outage: str, scenarios: int, spread: float, seed: int, q_limits: bool,
-    threads: int | None, as_json: bool,
+    threads: int | None, out: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Exact AC power flow for many load scenarios of one topology.
 
@@ -79,6 +87,8 @@ def solve(
     from gridshift.grid.scenarios import named_rng
     from gridshift.grid.scenarios import scenarios as drawn_when_needed
 
+    if out is not None:
+        require_writable(out)
     network = read_grid(grid)
     compiler = watch_compiler()
     began, compiled = time.perf_counter(), compiler.seconds
@@ -102,6 +112,7 @@ def solve(
         "warm_up_s": warm_up_s,
         "compile_s": compiler.seconds - compiled, "wall_s": wall_s,
         "us_per_row": wall_s / scenarios * 1e6, "threads": threads,
+        "files": [] if out is None else _state_files(found.network, out),
     }  # fmt: skip
 
     def render(console) -> None:
@@ -121,6 +132,8 @@ def solve(
             f"loads ±{100 * spread:.3g}%"
         )
         console.print(table(title, ("", ">"), lines))
+        if payload["files"]:
+            console.print(*payload["files"], sep="\n", soft_wrap=True)
 
     emit(payload, render, as_json=as_json)
     if 2 * counts["solved"] < scenarios:
@@ -166,6 +179,14 @@ class _Rows:
             network.bus_labels[bus]: int(self.at_bus[bus]) / solved
             for bus in order if self.at_bus[bus]
         }  # fmt: skip
+
+
+def _state_files(network: "Network", folder: Path) -> list[str]:
+    """Write the state at nominal demand."""
+    from gridshift.exchange.state import write_state
+    from gridshift.grid.powerflow import nominal
+
+    return [str(path) for path in write_state(nominal(network), folder)]
 
 
 def _solved_in_blocks(

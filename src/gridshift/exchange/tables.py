@@ -25,13 +25,18 @@ SHOWN = 6
 def read_table(path: str | Path) -> pa.Table:
     """The table in a parquet or CSV file, whatever its columns hold.
 
-    A CSV file has the names in its first line; see `exchange/csv_file.py` for how it is read.
+    A CSV file has the names in its first line; see `exchange/csv_file.py` for how it is read. A
+    folder is a data set of solved cases in gridfm's or PFΔ's form, see `SolvedCases.columns`.
 
     Raises:
         TableError: another kind of file, damaged, ambiguous, or a column name that appears twice.
         StorageError: it can't be read.
     """
     path = Path(path)
+    if path.is_dir():
+        from gridshift.exchange.solved_cases import read_cases
+
+        return pa.table(read_cases(path).columns())
     kind = check_kind(path)
     try:
         table = pq.ParquetFile(path).read() if kind == "parquet" else read_csv(path)

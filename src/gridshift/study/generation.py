@@ -195,6 +195,9 @@ class Participants:
 
         A generator that reaches its limit stays there; the others share the rest by their weights.
         """
+        if self.size is not None and np.isinf([*self.low, *self.high]).all():
+            total = self.size.sum() + self.slack
+            return change[:, None] * (self.size / total), change * (self.slack / total)
         low, high = (
             np.append(self.low - self.power, -np.inf),
             np.append(self.high - self.power, np.inf),

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
+from os.path import isdir
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -27,8 +28,9 @@ class ScenarioTable:
     """
 
     source: str | PathLike[str] | Mapping[str, Any]
-    """A parquet or CSV file, or columns in memory: a mapping or a pandas frame, such as the `df` of
-    pandapower's `DFData`."""
+    """A parquet or CSV file; a folder of solved cases in gridfm's or PFΔ's form, of which the loads
+    and generators are taken; or columns in memory: a mapping or a pandas frame, such as the `df`
+    of pandapower's `DFData`."""
     unit: Unit = "mw"
     """`mw`, with Mvar for reactive power, or `relative` to the element's nominal power."""
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -108,7 +110,7 @@ def read_scenario_table(
             are no finite numbers, columns of different lengths; all of a kind by name.
     """
     known = [*network.load_labels, *generators]
-    columns, name = _columns(table.source)
+    columns, name = _columns(table.source, network)
     wanted = dict(table.columns)
     if not wanted:
         if missing := [label for label in table.ignore if label not in columns]:
@@ -170,9 +172,11 @@ def _require_elements(
         raise UncertaintyError(key, told + "power is solved for, not given")
 
 
-def _columns(source: Any) -> tuple[dict[str, Any], str]:
-    """Columns by name, and what to call the table."""
+def _columns(source: Any, network: Network | None = None) -> tuple[dict[str, Any], str]:
+    """Columns by name, and what to call the table; those of solved cases depend on the grid."""
     if isinstance(source, str | PathLike):
+        if network is not None and isdir(source):
+            return _scenarios_of_cases(source, network), str(source)
         from gridshift.exchange.tables import read_table
 
         try:
@@ -184,6 +188,15 @@ def _columns(source: Any) -> tuple[dict[str, Any], str]:
         told = f"{shown(source)}; give a file, a mapping of columns or a pandas frame"
         raise UncertaintyError(("source",), told)
     return {str(label): column for label, column in source.items()}, "the table"
+
+
+def _scenarios_of_cases(folder: str | PathLike[str], network: Network) -> dict[str, Any]:
+    from gridshift.exchange.solved_cases import read_cases
+
+    try:
+        return dict(read_cases(str(folder)).scenario_columns(network))
+    except GridshiftError as error:
+        raise UncertaintyError(("source",), str(error)) from None
 
 
 def _numbers(columns: Mapping[str, Any], name: str) -> dict[str, Real]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from os import PathLike
-from os.path import isfile
+from os.path import isdir, isfile
 from pathlib import Path
 from typing import Any
 
@@ -207,10 +207,12 @@ class _Reader(TomlReader):
         if head.seed < 0:
             self.note(("seed",), f"{head.seed} must be at least 0")
 
-    def beside(self, name: str) -> str:
+    def beside(self, name: str, *, folders: bool = False) -> str:
         """A file beside the study file, if there is one of this name; else the name."""
         found = self.folder / name
-        return str(found) if isfile(found) else name  # pathlib's raises where a name is too long
+        return (
+            str(found) if isfile(found) or (folders and isdir(found)) else name
+        )  # pathlib's raises where a name is too long
 
     def loads(self, loads: dict[str, Any]) -> Any:
         spread = {key: value for key, value in loads.items() if key in ("spread", "regime")}
@@ -284,4 +286,8 @@ class _Reader(TomlReader):
 
     def scenario_table(self, data: dict[str, Any]) -> Any:
         table = self.optional(ScenarioTable, data, ("table",))
-        return None if table is None else replace(table, source=self.beside(str(table.source)))
+        return (
+            None
+            if table is None
+            else replace(table, source=self.beside(str(table.source), folders=True))
+        )

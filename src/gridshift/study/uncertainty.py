@@ -129,8 +129,9 @@ class Drawn:
 
 
 def draw(
-    network: Network, uncertainty: Uncertainty, num_rows: int | None = None, *, seed: int = 0
-) -> Drawn:
+    network: Network, uncertainty: Uncertainty, num_rows: int | None = None, *, seed: int = 0,
+    part: int = 0,
+) -> Drawn:  # fmt: skip
     """Scenarios of a grid, the same for the same name of the grid, description, number and seed.
 
     Args:
@@ -138,6 +139,7 @@ def draw(
         uncertainty: what to draw from.
         num_rows: scenarios; of a table fewer than it has are taken at random, None takes all.
         seed: root seed of the study.
+        part: number of the piece, for scenarios that are drawn piece by piece; not of a table.
 
     Raises:
         UncertaintyError: what doesn't fit this grid: elements it doesn't have, generators that
@@ -157,10 +159,10 @@ def draw(
         raise UncertaintyError(("scenarios",), told)
     spread = uncertainty.spread_of_loads
     if spread is not None and not uncertainty.generation and uncertainty.balance is None:
-        rng = named_rng(network.name, "scenarios", seed=seed)
+        rng = named_rng(network.name, "scenarios", draw=part, seed=seed)
         loads = scenarios(network, rng, num_rows, spread=spread.spread, regime=spread.regime)
         return Drawn(network=network, loads=loads)
-    return _sampled(network, uncertainty, num_rows, seed)
+    return _sampled(network, uncertainty, num_rows, seed, part)
 
 
 def _given(network: Network, uncertainty: Uncertainty, num_rows: int | None, seed: int) -> Drawn:
@@ -184,7 +186,9 @@ def _given(network: Network, uncertainty: Uncertainty, num_rows: int | None, see
     return columns.balanced(rows)
 
 
-def _sampled(network: Network, uncertainty: Uncertainty, num_rows: int, seed: int) -> Drawn:
+def _sampled(
+    network: Network, uncertainty: Uncertainty, num_rows: int, seed: int, part: int
+) -> Drawn:
     """Scenarios of distributions, of the generators' alone or of loads as well."""
     known = generators(network)
     bus_of = dict(zip(network.load_labels, network.load_bus.tolist(), strict=True))
@@ -196,13 +200,12 @@ def _sampled(network: Network, uncertainty: Uncertainty, num_rows: int, seed: in
         of |= members(uncertainty.loads, network.load_labels, places, key=("loads", "group"))
     spread = uncertainty.spread_of_loads
     if spread is not None:
-        rng = named_rng(network.name, "scenarios", seed=seed)
+        rng = named_rng(network.name, "scenarios", draw=part, seed=seed)
         loads = sample_loads(network, rng, num_rows, spread=spread.spread, regime=spread.regime)
         columns.p[:, : network.num_loads] = loads.load_p
         columns.q[:, : network.num_loads] = loads.load_q
-    _draw_groups(
-        columns, of, uncertainty, places, named_rng(network.name, "uncertainty", seed=seed)
-    )
+    rng = named_rng(network.name, "uncertainty", draw=part, seed=seed)
+    _draw_groups(columns, of, uncertainty, places, rng)
     return columns.balanced()
 
 
@@ -256,8 +259,10 @@ class _Columns:
 
     grid: Network
     num_loads: int
+    count: int
+    """Columns to fill in: loads and varying generators. What is behind them balances."""
     p: Real
-    """(R, loads and varying generators) p.u., of generators negative."""
+    """(R, columns) p.u., of generators negative."""
     q: Real
     balancing: Participants | None
     moved: tuple[str, ...]
@@ -275,27 +280,22 @@ class _Columns:
             )
         moved = (*varying, *(() if balancing is None else balancing.labels))
         grid, count = with_columns(network, moved), network.num_loads + len(varying)
-        _require_room(grid, num_rows, 4 * len(grid.load_labels))
-        power = np.tile(grid.load_power[:count], (num_rows, 1))
+        _require_room(grid, num_rows, 3 * len(grid.load_labels))
+        shape = (num_rows, len(grid.load_labels))
+        p, q = np.empty(shape), np.empty(shape)
+        p[:], q[:] = grid.load_power.real, grid.load_power.imag
         return cls(
-            grid=grid, num_loads=network.num_loads, p=power.real.copy(), q=power.imag.copy(),
-            balancing=balancing, moved=moved,
+            grid=grid, num_loads=network.num_loads, count=count, p=p, q=q, balancing=balancing,
+            moved=moved,
         )  # fmt: skip
-
-    @property
-    def count(self) -> int:
-        """Columns to fill in."""
-        return self.p.shape[1]
 
     def balanced(self, table_rows: Int | None = None) -> Drawn:
         """The scenarios, with what balances them."""
         p, q, left = self.p, self.q, None
         if self.balancing is not None:
-            change = p.sum(1) - self.grid.load_power.real[: self.count].sum()
+            change = p[:, : self.count].sum(1) - self.grid.load_power.real[: self.count].sum()
             steps, left = self.balancing.moved(change)
-            rest = self.grid.load_power[self.count :]
-            p = np.hstack([p, rest.real - steps])
-            q = np.hstack([q, np.broadcast_to(rest.imag, steps.shape)])
+            p[:, self.count :] -= steps
         return Drawn(
             network=self.grid,
             loads=LoadScenarios(load_p=p, load_q=q),

@@ -12,14 +12,20 @@ from gridshift.grid.readers.builtin import builtin_names, builtin_source, closes
 from gridshift.grid.readers.read_before import read_once
 from gridshift.text_file import read_bytes
 
-__all__ = ["builtin_names", "builtin_source", "read_grid"]
+__all__ = ["builtin_names", "builtin_source", "from_pandapower", "read_grid"]
 
-READABLE = "a built-in name such as case118, a pandapower .json file or a MATPOWER .m file"
+FORMATS = (".raw", ".rawx", ".xiidm", ".jiidm", ".uct", ".aux", ".epc", ".cdf")
+"""Endings of files that powerio reads, the extra `gridshift[formats]`."""
+READABLE = (
+    "a built-in name such as case118, a pandapower .json file, a MATPOWER .m file, or, by powerio, "
+    f"a file that ends in {', '.join(FORMATS)}"
+)
 
 
 def read_grid(source: "str | PathLike[str] | Network | Any") -> Network:
     """The grid of a built-in name (`case118`), a pandapower JSON file or a MATPOWER `.m` file.
 
+    With the extra `formats` also of a file of `FORMATS`: PSS/E, XIIDM, UCTE and others.
     A pandapower network in memory is a grid too; it is left as it is, and the grid takes its name.
     A `Network` is given back. A name is tried before a file, so a file called `case118` without an
     extension needs a path such as `./case118.json`. What was read is kept in the cache folder, so
@@ -37,7 +43,7 @@ def read_grid(source: "str | PathLike[str] | Network | Any") -> Network:
     if not isinstance(source, str | PathLike):
         return _in_memory(source)
     path, text = Path(source), str(source)
-    if path.suffix.lower() not in (".json", ".m"):
+    if path.suffix.lower() not in (".json", ".m", *FORMATS):
         return read_once(text, b"", partial(_builtin, text))
     if not isfile(path):
         raise GridFileError(text, ["is a folder" if isdir(path) else "no such file"])
@@ -46,6 +52,18 @@ def read_grid(source: "str | PathLike[str] | Network | Any") -> Network:
     except StorageError as error:
         raise GridFileError(text, [str(error)]) from None
     return read_once(path.name, content, partial(_file, path, content))
+
+
+def from_pandapower(net: Any) -> Network:
+    """The grid of a pandapower network in memory, which is left as it is.
+
+    Raises:
+        GridFileError: as in `read_grid`, or no such network.
+
+    Warns:
+        GridshiftWarning: as in `read_grid`.
+    """
+    return _in_memory(net)
 
 
 # pandapower costs seconds to import, so each format is loaded only when it is asked for.
@@ -65,6 +83,10 @@ def _file(path: Path, content: bytes) -> Network:
         from gridshift.grid.readers.matpower import read_matpower
 
         return read_matpower(path, content)
+    if path.suffix.lower() in FORMATS:
+        from gridshift.grid.readers.powerio_network import read_with_powerio
+
+        return read_with_powerio(path, content)
     from gridshift.grid.readers.pandapower_network import network_from_pandapower
     from gridshift.grid.readers.pandapower_source import net_of_json
 
@@ -85,7 +107,7 @@ def _in_memory(net: Any) -> Network:
 
 def _not_readable(text: str) -> str:
     if exists(text):
-        return f"neither .json nor .m; a grid is {READABLE}"
+        return f"of none of the formats that are read; a grid is {READABLE}"
     near = closest_names(text)
     hint = f"did you mean {' or '.join(near)}? " if near else ""
     return f"no built-in grid and no file of this name; {hint}'gridshift cases' lists the names"

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from hashlib import sha256
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import numpy as np
@@ -64,17 +64,26 @@ def read_once(name: str, content: bytes, read: Callable[[], Network]) -> Network
 
 def _key(name: str, content: bytes) -> str:
     """Of everything that decides the network and its notes."""
-    versions = version("pandapower"), np.__version__, scipy.__version__
+    versions = version("pandapower"), _powerio(), np.__version__, scipy.__version__
     state = sha256()
     for part in (repr(versions).encode(), _own_code(), name.encode("utf-8", "replace"), content):
         state.update(sha256(part).digest())
     return state.hexdigest()
 
 
+def _powerio() -> str:
+    """The version of powerio, which is not always there."""
+    try:
+        return version("powerio")
+    except PackageNotFoundError:
+        return ""
+
+
 def _own_code() -> bytes:
     """The readers and what they make, as source text: no change to them can be forgotten."""
     here = Path(__file__).parent
-    of_networks = (here.parent / name for name in ("network.py", "network_file.py"))
+    names = ("network.py", "network_file.py", "pi_model.py", "supplied.py")
+    of_networks = (here.parent / name for name in names)
     return b"".join(file.read_bytes() for file in (*sorted(here.glob("*.py")), *of_networks))
 
 
