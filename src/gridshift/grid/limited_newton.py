@@ -14,7 +14,6 @@ from gridshift.grid.limited_workspace import HeldWork, Kept, LimitedBuses, Limit
 from gridshift.grid.network import BusKind, Network
 from gridshift.grid.newton import NEWTON_LANES, UNTRUSTED_GROWTH, Newton, retained
 from gridshift.grid.prepared import Prepared
-from gridshift.grid.topology import RETAINED
 from gridshift.grid.workspace import NewtonBatch, NewtonRule, NewtonWork
 
 NEAR = 1.0
@@ -52,17 +51,18 @@ class LimitedNewton:
 
     def rows(
         self, prepared: Prepared, rows: Int, power: Real, start: Real, limit: float, threads: int,
-        out: Kept,
+        retaining: tuple[Real, float], out: Kept,
     ) -> None:  # fmt: skip
         """Rows of powers (n, 2 B) from voltages (n, 2 B), with the limit of the mismatch in per
-        unit; written to their places in `out`."""
+        unit; written to their places in `out`. They must retain a share of voltages (2 B,)."""
         topology, engine = prepared.topology, prepared.engine
         found = self._states(prepared.network, power, start, limit, threads)
         good = _good(found, limit)
         # on the nominal point's side of the nose, as far as elimination tells
         untrusted = ~(found.growth <= UNTRUSTED_GROWTH) | (not topology.trusted)
         good &= (found.orientation == topology.orientation) | untrusted
-        good &= retained(found.voltage, topology.point.voltage, engine.pq) >= RETAINED**2
+        voltage, least = retaining
+        good &= retained(found.voltage, voltage, engine.pq) >= least**2
         self._write(out, rows, found, good)
         out.unsettled[rows] = ~found.settled & (found.mismatch <= NEAR * engine.unit)
 

@@ -28,7 +28,7 @@ from gridshift.grid.limited_workspace import (
 )
 from gridshift.grid.network import BusKind, Network
 from gridshift.grid.prepared import Prepared
-from gridshift.grid.topology import RETAINED, Topology
+from gridshift.grid.topology import RETAINED, UNFOLLOWED, Topology
 from gridshift.grid.workspace import ChordWork, NominalPoint, Stopping
 
 CHORD_STEPS = 12
@@ -125,8 +125,9 @@ class ReactiveLimits:
             tol: largest mismatch, as a multiple of the tolerance base.
             threads: that share the rows; results don't depend on it.
         """
-        out = self._keep(prepared, load_p, load_q, start, tol, threads)
         nominal, engine = self._nominal(prepared), prepared.engine
+        least = RETAINED if nominal.solved else UNFOLLOWED
+        out = self._keep(prepared, load_p, load_q, start, tol, threads, (nominal.voltage, least))
         left = np.flatnonzero(~out.reached)
         if len(left) and nominal.solved:
             at = Origin(engine.nominal_power, nominal.voltage, prepared.topology.orientation)
@@ -136,9 +137,10 @@ class ReactiveLimits:
         return out
 
     def _keep(
-        self, prepared: Prepared, load_p: Real, load_q: Real, start: Real, tol: float, threads: int
-    ) -> Kept:
-        """As `keep`, without following."""
+        self, prepared: Prepared, load_p: Real, load_q: Real, start: Real, tol: float, threads: int,
+        retaining: tuple[Real, float],
+    ) -> Kept:  # fmt: skip
+        """As `keep`, without following; rows retain a share of voltages (2 B,)."""
         engine = prepared.engine
         limit, plain = tol * engine.unit, self._plain(prepared)
         found = self._chord(prepared, plain, load_p, load_q, start, tol, threads)
@@ -154,7 +156,7 @@ class ReactiveLimits:
             rows = left[first : first + CHUNK]
             power = engine.injected(load_p[rows], load_q[rows])
             newton = self._newton_of(prepared.network)
-            newton.rows(prepared, rows, power, start[rows], limit, threads, out)
+            newton.rows(prepared, rows, power, start[rows], limit, threads, retaining, out)
         return out
 
     def from_nominal(
@@ -187,7 +189,9 @@ class ReactiveLimits:
             if topology.solved() and topology.trusted:
                 load, start = prepared.network.load_power[None], topology.point.voltage[None]
                 load_p, load_q = (np.ascontiguousarray(part) for part in (load.real, load.imag))
-                kept = self._keep(prepared, load_p, load_q, start, 1e-8, 1)
+                # limits lower voltages, and nothing else is known yet that they could be told by
+                least = topology.point.voltage, UNFOLLOWED
+                kept = self._keep(prepared, load_p, load_q, start, 1e-8, 1, least)
                 found = Nominal(bool(kept.reached[0]), kept.voltage[0], None)
                 if kept.reached[0] and kept.side.any():
                     point = engine.point_at(topology.removed, kept.voltage[0])
