@@ -131,7 +131,7 @@ def _draw_mae(rows: Rows) -> Figure:
         axes.plot([4], exact[4:], ls="", **style)
         if len(rows[THIRD.name]):
             ratio = next(iter(recentred(rows, ("N-2", "overall")).values()))
-            axes.plot(3, exact[2] * float(ratio), "k+", ms=7, label="mean matched again, exact")
+            axes.plot(3.25, exact[2] * float(ratio), "k+", ms=7, label="mean matched again, exact")
         _finish(axes, "overall MAE, N-2 Most, p.u. and rad", "moments matched")
         return figure
 

@@ -87,7 +87,7 @@ def _tables(topology: str, rows: Rows) -> Sequence[Table]:
           paper.get((grid, quantity)) if size == max(_sizes(rows, topology, grid)) else None)
          for (grid, quantity, size), ours in factors(rows, topology).items()],
         f"p.u., θ in radians; {seeds} seeds; outages {', '.join(outages)}. The paper gives factors "
-        "of some quantities only.",
+        "of some quantities only. One context a seed; claims on case30 take the mean of 15.",
     )]  # fmt: skip
 
 

@@ -134,11 +134,11 @@ def unmeasured(sections: Iterable[Section], book: Book) -> Table:
             missing = [] if study.name in seen else [task.key for task in book.missing(study)]
             seen.add(study.name)
             if missing:
-                names = dict.fromkeys(name for key in missing for name in key)
-                values = {name: list(dict.fromkeys(str(key.get(name)) for key in missing))
-                          for name in names}  # fmt: skip
+                values: dict[str, dict[str, None]] = {}
+                for name, value in (item for key in missing for item in key.items()):
+                    values.setdefault(name, {})[str(value)] = None
                 which = "; ".join(
-                    f"{name} {', '.join(some[:4])}{', ...' if len(some) > 4 else ''}"
+                    f"{name} {', '.join(list(some)[:4])}{', ...' if len(some) > 4 else ''}"
                     for name, some in values.items()
                 )
                 total = sum(1 for _ in study.tasks(book.scale))
