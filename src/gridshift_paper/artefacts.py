@@ -82,7 +82,8 @@ class Artefact:
 MODULES = {
     "table_2": ("table-2",),
     "per_metric": ("per-metric-n1", "per-metric-n2"),
-    "moments": ("mae-by-moment", "voltage-by-level", "capacity"),
+    "moments": ("mae-by-moment", "voltage-by-level"),
+    "capacity": ("capacity", "fit-300", "regularisation"),
     "hyperparameters": ("hyperparameters",),
     "table_3": ("table-3",),
     "robustness": ("consistency", "n2-pairs", "physical-validity"),
@@ -95,7 +96,8 @@ MODULES = {
     "band": ("band-30",),
     "deployment": ("deployment-cost",),
     "shift": ("operator-shift", "mmd-by-moment"),
-    "round_trip": ("round-trip",),
+    "third_moment": ("round-trip",),
+    "whitening": ("proposition", "tail"),
 }  # fmt: skip
 """Modules of the paper's items, in the order of the pages, and what each of them makes."""
 

@@ -10,15 +10,21 @@ from matplotlib.figure import Figure
 from gridshift.adapt.baselines.fine_tune import Target
 from gridshift.errors import GridshiftError
 from gridshift.pictures import BLUE, GREY
-from gridshift_paper import rules
+from gridshift_paper import claims as rules
 from gridshift_paper.artefacts import Artefact, Table
 from gridshift_paper.claims import Claim, Frame, Note, Numbers, Rows
-from gridshift_paper.deployment import BUDGET, PAPER_CORES, TIMES, seconds_of
-from gridshift_paper.figures import dress, number_ticks, panels
+from gridshift_paper.deployment import BUDGET, PAPER_CORES, TIMES, seconds_of, speed_up
+from gridshift_paper.figures import PAPERS, dress, number_ticks, panels
 from gridshift_paper.gradient_steps import TARGET_LABELS, TARGETS, rows_of, stepped, steps_of
 from gridshift_paper.outages import TERCILES, connected_outages
-from gridshift_paper.printed import printed
-from gridshift_paper.protocol import Scale, adapted, base_surrogate, errors_of, rows_for_test
+from gridshift_paper.protocol import (
+    Scale,
+    adapted,
+    base_surrogate,
+    errors_of,
+    printed,
+    rows_for_test,
+)
 from gridshift_paper.records import Key, Record, Study, crossed
 from gridshift_paper.selection import count, measured, picked
 
@@ -34,7 +40,7 @@ def _keys(scale: Scale) -> Iterator[Key]:
     number = NUM_TERCILE if scale.max_outages is None else max(1, scale.max_outages // 3)
     return crossed(
         grid=[grid] if grid else (), target=TARGETS, tercile=TERCILES, pick=range(number),
-        of=[number], seed=scale.seeds[:1],
+        of=[number], seed=scale.seeds,
     )  # fmt: skip
 
 
@@ -142,6 +148,8 @@ def draw(rows: Rows) -> Figure:
         axes.set_xticks(at, ["frozen", *ticks[1:]], rotation=45, ha="right")
         axes.set_title(f"targets: {TARGET_LABELS[target]}", fontsize=9)
         dress(axes, "gradient steps of fine-tuning", log="y")
+        if target == "no-norm" and BUDGET in ratios.columns:
+            axes.plot(at[-1], PAPER_BAND_RATIO, label="paper's median", **PAPERS)
     first = axes_of[0]
     first.set_ylabel("MAE of ICW / MAE of\nfine-tuning")
     number_ticks(first.yaxis, [0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10])
@@ -164,9 +172,8 @@ def _medians(rows: Rows, *targets: str) -> Numbers:
 
 
 def _margins(rows: Rows) -> Numbers:
-    """Fine-tuning over ICW in each third, over the mean of the thirds."""
-    margins = 1 / _ratios(rows, "no-norm").iloc[:, -1].groupby("tercile").median()
-    return (margins / margins.mean()).to_dict()
+    """Fine-tuning over ICW in each third."""
+    return (1 / _ratios(rows, "no-norm").iloc[:, -1].groupby("tercile").median()).to_dict()
 
 
 def _ends(rows: Rows) -> Numbers:
@@ -177,9 +184,7 @@ def _ends(rows: Rows) -> Numbers:
 
 def _cheaper(rows: Rows, cores: int = PAPER_CORES, solver: str = "pandapower") -> Numbers:
     """Cost of fine-tuning over that of ICW."""
-    one = seconds_of(rows, "case118")
-    seconds = one._replace(pandapower=one.pandapower / cores)
-    ratio = seconds.gradient(400, BUDGET, solver=solver) / seconds.icw(400, solver=solver)
+    ratio = speed_up(seconds_of(rows, "case118"), solver, cores)
     return {f"solves by {solver}, divided by {cores}": ratio}
 
 
@@ -198,13 +203,13 @@ ARTEFACTS = (
             Claim("over 30 outages of case118 ICW's error is in the median 0.83 of that of "
                   "fine-tuning at 4,000 steps",
                   "median of ICW over fine-tuning", lambda rows: _medians(rows, "no-norm"),
-                  rules.STAYS_BELOW, PAPER_BAND_RATIO),
+                  rules.NEAR, PAPER_BAND_RATIO),
             Claim("at deployment scale ICW matches or beats gradient-based adaptation in accuracy",
                   "median of ICW over fine-tuning", _medians, rules.at_most(1 + rules.TOLERANCE)),
             Claim("the margin of ICW over fine-tuning is nearly the same in the low, mid and high "
-                  "third",
-                  "margin over the mean of the thirds", _margins,
-                  rules.between(1 - rules.TOLERANCE, 1 + rules.TOLERANCE)),
+                  "third, 1.20, 1.22 and 1.21 times",
+                  "error of fine-tuning over that of ICW", _margins, rules.NEAR, PAPER_BAND_MARGIN,
+                  why="It is the same in the thirds, and no margin: ICW has the larger error."),
             Claim("the curves of ICW's error over that of fine-tuning start at 1 and fall as "
                   "fine-tuning trains",
                   "median ratio", _ends,
@@ -214,7 +219,7 @@ ARTEFACTS = (
                   "rises while fine-tuning improves."),
             Claim("over 30 outages of case118 ICW is 22 times cheaper than 4,000 steps of "
                   "fine-tuning",
-                  "cost of fine-tuning over that of ICW", _cheaper, rules.REACHES,
+                  "cost of fine-tuning over that of ICW", _cheaper, rules.FACTOR,
                   PAPER_BAND_COST,
                   beside=Note("Otherwise", lambda rows: {**_cheaper(rows, 1),
                                                          **_cheaper(rows, 1, "engine")})),

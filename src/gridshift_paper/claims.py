@@ -1,15 +1,29 @@
 """What the paper says, as data: its numbers, how ours come from rows, and the rule that decides.
 
-`decide` gives one of three verdicts, and writes it: all sentences about claims are made here.
+`decide` gives one of three verdicts, and writes it: all sentences about claims are made here. A
+number of the paper is compared on both sides: ours must neither fall short of it nor exceed it.
 """
 
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 from gridshift.errors import GridshiftError
-from gridshift_paper.rules import Bound, Count, Rule, written
+from gridshift.study.text import real
+
+
+class Count(NamedTuple):
+    """'3 of 4'; a rule compares the share."""
+
+    num: int
+    of: int
+
+    def __float__(self) -> float:
+        return self.num / self.of if self.of else NAN
+
 
 Frame = Any
 """A frame or series of pandas, which comes without types that could be checked."""
@@ -19,6 +33,130 @@ Numbers = Mapping[str, float | Count]
 """What a number is of, to the number; NaN if it wasn't measured."""
 MOST_SHOWN = 8
 """Numbers of a claim up to which all are written."""
+
+
+TOLERANCE = 0.2
+"""Difference of a number from the paper's that its claim survives: other weights, data, machine."""
+NAN = float("nan")
+
+
+def written(value: float) -> str:
+    """A whole number as it is, another one with three digits."""
+    return f"{value:,}" if isinstance(value, int) else real(value)
+
+
+Named = Mapping[str, float]
+Bound = float | Named
+"""One for all numbers, or one by name."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What numbers of ours have to be."""
+
+    needed: str
+    """In words: what each of them has to be."""
+    failing: Callable[[Named, Named], Iterable[str]]
+    """Names of our numbers that break the rule; second argument: the paper's by the same names."""
+
+
+def _each(needed: str, test: Callable[[float, float], bool]) -> Rule:
+    """Every number passes the test, which gets ours and the paper's."""
+    return Rule(
+        needed, lambda ours, paper: [k for k, v in ours.items() if not test(v, paper.get(k, NAN))]
+    )
+
+
+def _bounded(word: str, test: Callable[[float, float], bool]) -> Callable[[Bound], Rule]:
+    """A rule from its bound."""
+
+    def rule(bound: Bound) -> Rule:
+        told = bound if isinstance(bound, Mapping) else {"": bound}
+        needed = " and ".join(f"{word} {written(b)}{n and f' ({n})'}" for n, b in told.items())
+        one = told.get("", NAN)
+        return Rule(needed, lambda ours, _: [k for k, v in ours.items()
+                                             if not test(v, told.get(k, one))])  # fmt: skip
+
+    return rule
+
+
+at_least, above = _bounded("at least", operator.ge), _bounded("more than", operator.gt)
+at_most, below = _bounded("at most", operator.le), _bounded("less than", operator.lt)
+
+
+def between(low: float, high: float) -> Rule:
+    """Every number is in a band, its ends included."""
+    return _each(f"from {written(low)} to {written(high)}", lambda ours, _: low <= ours <= high)
+
+
+def within(share: float) -> Rule:
+    """Every number differs from the paper's by this share of it at most."""
+    return _each(
+        f"within {100 * share:g} % of the paper's",
+        lambda ours, paper: abs(ours - paper) <= share * abs(paper),
+    )
+
+
+def within_factor(factor: float) -> Rule:
+    """No number is more than this many times the paper's, nor the paper's than it."""
+    return _each(
+        f"within a factor of {factor:g} of the paper's",
+        lambda ours, paper: ours <= factor * paper <= factor**2 * ours,
+    )
+
+
+NEAR = within(TOLERANCE)
+FACTOR = within_factor(1 / (1 - TOLERANCE))
+"""For factors: as far as `NEAR` below the paper's, and as many times above it."""
+SECONDS = within_factor(2)
+"""For times, which are of machines."""
+ORDERS = 10**0.5, 10**2.5
+"""Factors that are one to two orders of magnitude when rounded."""
+MOSTLY = _each("more than half", lambda ours, _: ours > 0.5)
+HALF = _each("at least half", lambda ours, _: ours >= 0.5)
+ALWAYS = _each("all", lambda ours, _: ours == 1)
+FALLING = Rule(
+    "each smaller than the one before, and more than 0",
+    lambda ours, _: [b for a, b in pairwise(ours) if not 0 < ours[b] < ours[a]],
+)
+
+
+def first_smallest(factor: float = 1) -> Rule:
+    """The first number is smaller than `factor` times every other one."""
+
+    def failing(ours: Named, _: Named) -> list[str]:
+        first, *others = ours
+        return [name for name in others if not ours[first] < factor * ours[name]]
+
+    times = f"{written(factor)} times " if factor != 1 else ""
+    return Rule(f"the first one less than {times}each other one", failing)
+
+
+def in_one(rule: Rule) -> Rule:
+    """One number that passes is enough."""
+
+    def failing(ours: Named, paper: Named) -> Iterable[str]:
+        found = list(rule.failing(ours, paper))
+        return found if len(found) == len(ours) else ()
+
+    return Rule(f"one of them {rule.needed}", failing)
+
+
+UNFIT = (
+    "no network of ours fits the intact case300, where the paper's must have been nearly exact "
+    "(context-sweep)"
+)
+"""Why claims that rest on a network of case300 aren't decided."""
+
+
+def decided(_: Rows) -> str:
+    """No reason."""
+    return ""
+
+
+def on_case300(_: Rows) -> str:
+    """The reason of every claim that rests on a network of case300."""
+    return UNFIT
 
 
 class Undecided(GridshiftError):
@@ -54,6 +192,8 @@ class Claim:
     """Numbers that decide nothing and help to understand."""
     why: str = ""
     """A sentence on why it doesn't hold."""
+    unless: Callable[[Rows], str] = decided
+    """A reason why our numbers, though they are shown, can't decide; empty if they can."""
 
 
 class Verdict(StrEnum):
@@ -88,8 +228,9 @@ def decide(claim: Claim, rows: Rows) -> Judged:
     failing = list(claim.rule.failing(floats, _of_paper(claim.paper, known))) if known else []
     if missing and not reason:
         reason = f"not measured: {', '.join(missing)}" if known else "nothing measured yet"
-    open_ = not failing and (reason or not known)
-    verdict = Verdict.FAILS if failing else Verdict.OPEN if open_ else Verdict.HOLDS
+    beyond = claim.unless(rows) if known else ""
+    reason, open_ = beyond or reason, bool(beyond) or (not failing and bool(reason or not known))
+    verdict = Verdict.OPEN if open_ else Verdict.FAILS if failing else Verdict.HOLDS
     text = [f"Reason: {reason or 'nothing measured yet'}."] if open_ else []
     if known:
         shown, head = _shown(known, failing)
@@ -97,7 +238,7 @@ def decide(claim: Claim, rows: Rows) -> Judged:
         text.append(f"{measure}: {head}{listing(shown, claim.paper)}.")
         text.append(f"Needed: {claim.rule.needed}.")
     text.append(note(claim.beside, rows) if claim.beside else "")
-    text.append(claim.why if failing else "")
+    text.append(claim.why if failing and not open_ else "")
     return Judged(claim, verdict, " ".join(filter(None, text)))
 
 

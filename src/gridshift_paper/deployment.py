@@ -9,9 +9,10 @@ pandapower's solver and a GPU's gradient steps; here both are seconds of one CPU
 import time
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from gridshift.adapt.baselines.fine_tune import GradientConfig, adapt_fine_tune
 from gridshift.adapt.context import Context, Predictor
@@ -20,11 +21,18 @@ from gridshift.peers.case import Case
 from gridshift.peers.clock import least_cpu_seconds
 from gridshift.peers.roster import Pandapower
 from gridshift.threads import Threads
-from gridshift_paper import rules
+from gridshift_paper import claims as rules
 from gridshift_paper.artefacts import Artefact, Table
-from gridshift_paper.claims import Claim, Note, Numbers, Rows
-from gridshift_paper.outages import connected_outages
-from gridshift_paper.printed import printed
+from gridshift_paper.claims import NAN, Claim, Count, Note, Numbers, Rows
+from gridshift_paper.outages import (
+    COMPENSATION,
+    OUTAGES,
+    OUTAGES_300,
+    compensated,
+    connected_outages,
+    frame_of,
+    outages,
+)
 from gridshift_paper.protocol import (
     BACKBONE_LABELS,
     GRIDS,
@@ -32,11 +40,11 @@ from gridshift_paper.protocol import (
     adapted,
     base_surrogate,
     context_rows,
+    printed,
     rows_for_test,
     topology,
 )
 from gridshift_paper.records import Key, Record, Study, crossed
-from gridshift_paper.rules import NAN, Count
 from gridshift_paper.selection import measured, picked
 
 REPEATS = 5
@@ -49,8 +57,10 @@ BUDGET = 4_000
 """Gradient steps of the paper's comparison at deployment scale."""
 DEPLOYMENT_COLUMNS = (
     "grid", ">K", ">data\n(s/ctg)", ">ICW inf.\n(s/ctg)", ">FT inf.\n(s/ctg)",
-    ">4,000 steps\n(s/ctg)", ">ICW total\n(s)", ">FT total\n(s)", ">speed-up",
+    ">4,000 steps\n(s/ctg)", ">ICW total\n(s)", ">FT total\n(s)",
 )  # fmt: skip
+ACCOUNTS = (("pandapower", PAPER_CORES), ("pandapower", 1), ("engine", PAPER_CORES), ("engine", 1))
+"""Solver, and cores by which its time is divided."""
 
 
 def _time_keys(scale: Scale) -> Iterator[Key]:
@@ -192,55 +202,79 @@ def factor(value: float) -> str:
     return "–" if not np.isfinite(value) else f"{value:.3g}×" if value < 10 else f"{value:,.0f}×"
 
 
-def deployment(rows: Rows, grid: str, *, solver: str, cores: int) -> tuple[Any, ...] | None:
-    """One row of the table of deployment cost; None if its parts weren't measured."""
+def speed_up(seconds: Seconds, solver: str, cores: int, num: int = 400) -> float:
+    """Cost of 4,000 steps of fine-tuning over that of ICW, solves divided by this many cores."""
+    solves = num * getattr(seconds, solver) / cores
+    tuned = solves + BUDGET * seconds.step + seconds.predict_tuned
+    return tuned / (solves + seconds.fit + seconds.predict)
+
+
+def totals(rows: Rows, grid: str, solver: str = "pandapower", cores: int = PAPER_CORES) -> Numbers:
+    """Seconds for all outages of a grid, by the paper's accounting."""
     seconds, sweep = seconds_of(rows, grid), picked(rows["deployment-sweep"], grid=grid)
-    if not np.isfinite(seconds.step) or not len(sweep):
-        return None
-    number, num_context = int(sweep.num_outages.iloc[-1]), int(sweep.num_context.iloc[-1])
-    data = num_context * getattr(seconds, solver) / cores
-    inference, gradient = seconds.fit + seconds.predict, BUDGET * seconds.step
-    icw = number * (data + inference)
-    tuned = number * (data + gradient + seconds.predict_tuned)
-    return (grid, number, data, inference, seconds.predict_tuned, gradient, icw, tuned,
-            factor(tuned / icw))  # fmt: skip
+    number = int(sweep.iloc[-1].num_outages) if len(sweep) else NAN
+    icw = number * (400 * getattr(seconds, solver) / cores + seconds.fit + seconds.predict)
+    return {"ICW": icw, "fine-tuning": icw * speed_up(seconds, solver, cores)}
 
 
 def tables(rows: Rows) -> Iterator[Table]:
-    """The paper's accounting by pandapower and by the engine, and wall time as it passed."""
+    """Speed-up by every accounting, seconds by the paper's, and wall time as it passed."""
     sweeps = measured(rows, "deployment-sweep").groupby("grid", sort=False).last()
     grids = [grid for grid in GRIDS if grid in sweeps.index]
-    for solver, label in (("pandapower", "pandapower"), ("engine", "our engine")):
-        lines: list[tuple[object, ...]] = []
-        for grid in grids:
-            lines += filter(None, [deployment(rows, grid, solver=solver, cores=PAPER_CORES)])
-            paper = PAPER_DEPLOYMENT[grid]
-            lines.append(("paper", *paper[:-1], factor(paper[-1])))
-        yield Table(f"Serial solver time of {label}, divided by {PAPER_CORES} cores",
-                    DEPLOYMENT_COLUMNS, lines,
-                    "The paper's accounting. ICW inf.: its statistics, and 1,000 predictions."
-                    )  # fmt: skip
-    serial = [deployment(rows, grid, solver="engine", cores=1) for grid in grids]
-    yield Table("Our engine, everything on one thread", DEPLOYMENT_COLUMNS,
-                [line for line in serial if line])  # fmt: skip
+    of = {grid: seconds_of(rows, grid) for grid in grids}
+    yield Table(
+        "4,000 gradient steps over ICW, cost for each outage",
+        ("grid", ">paper,\n48 cores", *(f">{solver},\n{cores} core{'s' * (cores > 1)}"
+                                        for solver, cores in ACCOUNTS)),
+        [(grid, factor(PAPER_DEPLOYMENT[grid][-1]),
+          *(factor(speed_up(of[grid], *account)) for account in ACCOUNTS)) for grid in grids],
+        "The paper divides the serial time of its solver by 48 cores, and counts gradient steps "
+        "of one GPU whole. Ours are CPU seconds of one thread.",
+    )  # fmt: skip
+    lines: list[tuple[object, ...]] = []
+    for grid in grids:
+        one = of[grid]
+        data, inference = 400 * one.pandapower / PAPER_CORES, one.fit + one.predict
+        lines.append((grid, int(sweeps.loc[grid].num_outages), data, inference, one.predict_tuned,
+                      BUDGET * one.step, *totals(rows, grid).values()))  # fmt: skip
+        lines.append(("paper", *PAPER_DEPLOYMENT[grid][:-1]))
+    yield Table(f"The paper's accounting: serial time of pandapower divided by {PAPER_CORES}",
+                DEPLOYMENT_COLUMNS, lines,
+                "K: the paper's 253 outages of case300 keep it in one piece; ten of them have no "
+                "nominal solution, which the paper's own criterion asks for, so 243 are adapted to."
+                )  # fmt: skip
     lines = []
     for grid in grids:
         row = sweeps.loc[grid]
         parts = [float(row[name]) for name in ("data_s", "fit_s", "predict_s")]
-        exact = seconds_of(rows, grid).engine * int(row.num_rows)
-        lines.append((grid, int(row.num_outages), int(row.num_left_out), *parts, sum(parts), exact))
+        exact = of[grid].engine * int(row.num_rows)
+        lines.append((grid, "ICW", int(row.num_context), *parts, sum(parts), _error(rows, grid)))
+        for n in compensated(rows, grid, of="single"):
+            spent = [float(compensated(rows, grid, of="single", column=c)[n].sum())
+                     for c in ("data_s", "fit_s", "predict_s")]  # fmt: skip
+            error = compensated(rows, grid, of="single")[n].median()
+            lines.append((grid, "compensation", n, *spent, sum(spent), float(error)))
+        lines.append((grid, "exact rows", 0, exact, None, None, exact, 0))
     yield Table(
-        "ICW for every outage as it ran here, wall time on one thread of a shared machine",
-        ("grid", ">K", ">no nominal\nsolution", ">solves (s)", ">fit (s)", ">predict (s)",
-         ">total (s)", ">exact rows\ninstead (s)"), lines,
-        "Last column: the engine's time for the rows that were predicted, context not needed.",
+        "Every outage as it ran here, wall time on one thread of a shared machine",
+        ("grid", "method", ">solved\ncases", ">solves (s)", ">fit (s)", ">predict (s)",
+         ">total (s)", ">median\nerror"), lines,
+        "Exact rows: the engine's time for the rows that were predicted. Error: overall, median "
+        "over outages of the mean over seeds.",
     )  # fmt: skip
+
+
+def _error(rows: Rows, grid: str) -> float | None:
+    """Median over outages of ICW's overall error."""
+    study = OUTAGES_300 if grid == "case300" else OUTAGES
+    if not len(picked(rows.get(study.name, pd.DataFrame()), grid=grid)):
+        return None
+    return float(outages(frame_of(rows, study, grid), "overall")["icw"].median())
 
 
 def _speed_ups(rows: Rows, solver: str, cores: int) -> Numbers:
     """Fine-tuning over ICW, over all outages."""
-    lines = {grid: deployment(rows, grid, solver=solver, cores=cores) for grid in GRIDS}
-    return {grid: line[-2] / line[-3] if line else NAN for grid, line in lines.items()}
+    return {grid: speed_up(seconds_of(rows, grid), solver, cores) for grid in GRIDS}
 
 
 def _parts(grid: str, rows: Rows) -> Numbers:
@@ -272,15 +306,23 @@ ARTEFACTS = (
     Artefact(
         "deployment-cost", "Table IV",
         "Cost of adapting to every single-line outage, 400 context rows, MLP",
-        (TIMES, SWEEP), tables,
+        (TIMES, SWEEP, COMPENSATION, OUTAGES, OUTAGES_300), tables,
         findings=(
             Claim("adapting to all single-line outages is 21 to 34 times cheaper by ICW than by "
                   "4,000 gradient steps",
                   "fine-tuning over ICW, solves by pandapower divided by 48 cores",
-                  partial(_speed_ups, solver="pandapower", cores=PAPER_CORES), rules.REACHES,
+                  partial(_speed_ups, solver="pandapower", cores=PAPER_CORES), rules.FACTOR,
                   {grid: row[-1] for grid, row in PAPER_DEPLOYMENT.items()},
-                  beside=Note("With our engine on one thread",
-                              partial(_speed_ups, solver="engine", cores=1))),
+                  beside=Note("Not divided", partial(_speed_ups, solver="pandapower", cores=1)),
+                  why="The factor is that of the division: gradient steps are not divided."),
+            Claim("ICW completes the full sweep in 4 to 45 s across the three systems, against 137 "
+                  "to 957 s for fine-tuning at 4,000 steps",
+                  "seconds for all outages, solves by pandapower divided by 48 cores",
+                  lambda rows: {f"{grid}, {way}": seconds for grid in GRIDS
+                                for way, seconds in totals(rows, grid).items()},
+                  rules.SECONDS,
+                  {f"{grid}, {way}": float(row[place]) for grid, row in PAPER_DEPLOYMENT.items()
+                   for way, place in (("ICW", 5), ("fine-tuning", 6))}),
             *(Note(f"{grid}, one thread", partial(_parts, grid)) for grid in GRIDS),
             Note("Outages that have no nominal solution and are left out", _left_out),
         ),

@@ -17,8 +17,9 @@ COLOURS = {"frozen": GREY, "icw": ORANGE, "icw-paired": BLUE}
 NAMES = {"frozen": "frozen", "icw": "ICW", "icw-paired": "paired ICW"}
 SMALL = 8
 PRINT: dict[Any, Any] = STYLE | {"font.size": SMALL}
-BARS: dict[str, Any] = {"error_kw": {"lw": 0.8, "ecolor": "#111827"}}
-"""Error bars on bars."""
+PAPERS: dict[str, Any] = {"marker": "D", "mfc": "white", "mec": "black", "ls": "", "ms": 4.5,
+                          "zorder": 6}  # fmt: skip
+"""How the paper's own values are drawn."""
 
 
 def panels(shown: Sequence[object], needs: str, size: tuple[float, float], **how: Any) -> Any:

@@ -21,11 +21,10 @@ from gridshift.adapt.baselines.fine_tune import (
 )
 from gridshift.adapt.context import Context, Predictor
 from gridshift.adapt.datasets import Dataset
-from gridshift_paper import rules
+from gridshift_paper import claims as rules
 from gridshift_paper.artefacts import Artefact, Table, mean_and_spread
-from gridshift_paper.claims import Claim, Numbers, Rows, Undecided
+from gridshift_paper.claims import NAN, Claim, Numbers, Rows, Undecided
 from gridshift_paper.deployment import BACKBONES, TIMES, seconds_of
-from gridshift_paper.printed import printed
 from gridshift_paper.protocol import (
     GRIDS,
     Scale,
@@ -35,10 +34,10 @@ from gridshift_paper.protocol import (
     context_rows,
     errors_of,
     errors_where_given,
+    printed,
     rows_for_test,
 )
 from gridshift_paper.records import Key, Record, Study, crossed
-from gridshift_paper.rules import NAN
 from gridshift_paper.selection import by_seed, mean, picked, spread
 
 BASE_TRANSFORM: dict[Target, str] = {"no-norm": "identity", "zscore": "zscore"}
@@ -55,7 +54,6 @@ SWEPT_PFGNN: tuple[tuple[Kind, Target], ...] = (
 """Curves of PowerFlowNet: the paper's, for a step of it takes twenty of the MLP."""
 CONTEXTS = {"case30": (400, 1_000), "case118": (400,), "case300": (400, 1_000, 2_000)}
 TARGET_LABELS = {"no-norm": "raw y", "zscore": "z-score"}
-SOLVERS = ("engine", "pandapower")
 
 
 def scaled(scale: Scale, num: int) -> int:
@@ -64,14 +62,11 @@ def scaled(scale: Scale, num: int) -> int:
 
 
 def steps_of(scale: Scale, backbone: str) -> tuple[int, ...]:
-    """Budgets of gradient steps: the paper's up to an eighth of the base surrogate's own steps.
-
-    Where none is that small, all of them, shortened as the base's steps are.
-    """
+    """The paper's budgets of gradient steps; shortened as the base's steps are at a small scale."""
     trained_for = scale.steps(backbone)
-    afforded = tuple(number for number in MILESTONES if number <= trained_for // 8)
-    shortened = (max(1, number * trained_for // 40_000) for number in MILESTONES)
-    return afforded or tuple(dict.fromkeys(shortened))
+    if trained_for >= MILESTONES[-1]:
+        return MILESTONES
+    return tuple(dict.fromkeys(max(1, n * trained_for // 40_000) for n in MILESTONES))
 
 
 def _outage(grid: str) -> str:
@@ -79,7 +74,7 @@ def _outage(grid: str) -> str:
 
 
 def _curve_keys(scale: Scale) -> Iterator[Key]:
-    """Cheap ones first, PowerFlowNet last and with one seed."""
+    """Cheap ones first, PowerFlowNet last."""
     wanted: list[tuple[Any, ...]] = [
         (seed, grid, "mlp", num, *way)
         for seed in scale.seeds
@@ -91,7 +86,8 @@ def _curve_keys(scale: Scale) -> Iterator[Key]:
         for seed, target, num in product(scale.seeds, TARGETS, CONTEXTS["case300"])
     ]
     wanted += [
-        (scale.seeds[0], "case30", "pfgnn", num, *way)
+        (seed, "case30", "pfgnn", num, *way)
+        for seed in scale.seeds
         for num, way in product(CONTEXTS["case30"], SWEPT_PFGNN)
     ]
     for seed, grid, backbone, num, kind, target in wanted:
@@ -138,7 +134,7 @@ CURVES = Study(
 def _closed_form_keys(scale: Scale) -> Iterator[Key]:
     for backbone, grids, seeds in (
         ("mlp", scale.grids_of(*GRIDS), scale.seeds),
-        ("pfgnn", scale.grids_of("case30"), scale.seeds[:1]),
+        ("pfgnn", scale.grids_of("case30"), scale.seeds),
     ):
         for grid in grids:
             yield from crossed(
@@ -184,8 +180,6 @@ class Point(NamedTuple):
 
     num_steps: int
     cost_s: float
-    cost_pandapower_s: float
-    """The same with a context solved by pandapower."""
     errors: pd.Series
     """One for each seed."""
 
@@ -208,8 +202,7 @@ def curve(
     seconds, points = seconds_of(rows, grid, backbone), []
     for num_steps, part in found.groupby("num_steps") if len(found) else ():
         steps, solves = int(num_steps), float(part.num_solves.mean())  # type: ignore[arg-type]
-        cost, other = (seconds.gradient(solves, steps, solver=s) for s in SOLVERS)
-        points.append(Point(steps, cost, other, by_seed(part, quantity)))
+        points.append(Point(steps, seconds.gradient(solves, steps), by_seed(part, quantity)))
     return points
 
 
@@ -222,8 +215,7 @@ def closed_form(
     )
     seconds = seconds_of(rows, grid, backbone)
     solves = float(found.num_solves.mean()) if len(found) else NAN
-    cost, other = (seconds.icw(solves, solver=s) for s in SOLVERS)
-    return Point(0, cost, other, by_seed(found, quantity))
+    return Point(0, seconds.icw(solves), by_seed(found, quantity))
 
 
 def contexts_of(rows: Rows, grid: str, backbone: str = "mlp") -> list[int]:
@@ -300,14 +292,25 @@ def _passes(backbone: str, bound: int, tolerance: float, rows: Rows) -> Numbers:
     return {"": point.num_steps if point else steps}
 
 
+def _worse_than_the_mean(rows: Rows) -> str:
+    """Where ICW around our graph network is no yardstick."""
+    icw, constant = (closed_form(rows, "v", name, "case30", 400, "pfgnn").error
+                     for name in ("icw", "context-mean"))  # fmt: skip
+    if icw < constant:
+        return ""
+    return (f"our PFGNN with ICW has {rules.written(icw)}, more than the context's mean, "
+            f"{rules.written(constant)}, which knows no loads: to pass it says little")  # fmt: skip
+
+
 PAPER_RAW = {f"{n:,} steps": row[2] / PAPER_ICW_V["mlp"]
              for n, row in PAPER_SCRATCH["no-norm", 400].items()}  # fmt: skip
 ON_RAW = (
     Claim("training from scratch on raw y is 645 times worse than ICW after 100 steps",
-          "MLP, error over ICW's", partial(_over_icw, "no-norm", [100]), rules.REACHES, PAPER_RAW),
+          "MLP, error over ICW's", partial(_over_icw, "no-norm", [100]), rules.FACTOR, PAPER_RAW,
+          why="It is worse still."),
     Claim("training from scratch on raw y is still 14 to 35 times worse after 2,000 to 4,000 steps",
-          "MLP, error over ICW's", partial(_over_icw, "no-norm", [2_000, 4_000]), rules.REACHES,
-          PAPER_RAW["4,000 steps"]),
+          "MLP, error over ICW's", partial(_over_icw, "no-norm", [2_000, 4_000]), rules.FACTOR,
+          PAPER_RAW, why="It is worse still."),
 )  # fmt: skip
 
 ON_ZSCORE = (
@@ -321,7 +324,8 @@ ON_ZSCORE = (
     Claim("the PFGNN trained from scratch on z-scored y matches ICW only after 2,000 to 4,000 "
           "steps",
           "steps until its error is at most a fifth above ICW's",
-          partial(_passes, "pfgnn", 2_000, rules.TOLERANCE), rules.at_least(2_000)),
+          partial(_passes, "pfgnn", 2_000, rules.TOLERANCE), rules.between(2_000, 4_000),
+          unless=_worse_than_the_mean),
 )  # fmt: skip
 
 ARTEFACTS = (

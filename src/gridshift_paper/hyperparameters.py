@@ -8,11 +8,17 @@ import numpy as np
 from gridshift.adapt.graph import graph_of
 from gridshift.grid.layout import Layout
 from gridshift.learn.regression import RegressionConfig
-from gridshift_paper import rules
+from gridshift_paper import claims as rules
 from gridshift_paper.artefacts import Artefact, Table
 from gridshift_paper.claims import Claim
-from gridshift_paper.printed import printed
-from gridshift_paper.protocol import BACKBONE_LABELS, GRIDS, SCALES, base_config, network_of
+from gridshift_paper.protocol import (
+    BACKBONE_LABELS,
+    GRIDS,
+    SCALES,
+    base_config,
+    network_of,
+    printed,
+)
 
 FULL = SCALES["full"]
 PAPER_ARCHITECTURE = printed("architecture")

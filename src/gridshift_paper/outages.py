@@ -5,6 +5,7 @@ one piece ten have none and are left out (`num_unsolvable`). A key without an ou
 grid, measured like the others.
 """
 
+import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
@@ -12,9 +13,11 @@ from functools import lru_cache, partial
 import numpy as np
 import pandas as pd
 
+from gridshift.adapt.cache import cached_surrogate
 from gridshift.adapt.datasets import Dataset
 from gridshift.adapt.methods import METHODS
 from gridshift.adapt.surrogate import Surrogate
+from gridshift.adapt.surrogate_config import base_config as product_config
 from gridshift.arrays import Real
 from gridshift.errors import RankDeficientWarning
 from gridshift.grid.contingency import assess, cut_off_buses, enumerate_outages, outage_text
@@ -31,10 +34,12 @@ from gridshift_paper.protocol import (
     adapted,
     base_surrogate,
     context_rows,
+    errors_of,
     errors_where_given,
     network_of,
     reference_levels,
     rows_for_test,
+    surrogate_without_dropout,
 )
 from gridshift_paper.records import Key, Record, Study, crossed
 from gridshift_paper.selection import measured, picked
@@ -197,12 +202,87 @@ OUTAGES_300 = Study(
     keys=partial(_keys, grids=("case300",)),
     measure=partial(_measure, methods=ZCA_METHODS, perfect=("perfect",), physics=False),
 )
+
+
+def _measure_product(scale: Scale, *, grid: str, outage: str, seed: int) -> list[Record]:
+    """Frozen and ICW around the product's network, which has no dropout."""
+    base = _product(scale, grid, seed)
+    context = context_rows(grid, outage, scale.num_context, seed=seed)
+    test = rows_for_test(grid, outage, scale.num_test, seed=seed)
+    return [{"method": name, **_shortened(errors_of(adapted(name, base, context), test))}
+            for name in ("frozen", "icw")]  # fmt: skip
+
+
+@lru_cache(maxsize=4)
+def _product(scale: Scale, grid: str, seed: int) -> Surrogate:
+    return surrogate_without_dropout(scale, grid, seed=seed)
+
+
+OUTAGES_PRODUCT = Study(
+    name="outages-product",
+    about="Errors of every single-line outage of case118 around the product's network, without "
+    "dropout.",
+    keys=partial(_keys, grids=("case118",)),
+    measure=_measure_product,
+)
 PAIRS = Study(
     name="pairs",
     about="Errors of every double-line outage of case30 at loads of ±50 %.",
     keys=partial(_keys, grids=("case30",), size=2),
     measure=partial(_measure, methods=ZCA_METHODS, spread=WIDE_SPREAD, physics=False),
 )
+
+COMPENSATED = {
+    "standard": (1, SPREAD, (10, 50, 400), tuple(GRIDS)),
+    "single": (1, SPREAD, (10,), tuple(GRIDS)),
+    "pairs": (2, WIDE_SPREAD, (10,), ("case30",)),
+}
+"""Outages of the paper's tables, to lines out, spread, solved cases and grids."""
+
+
+def _compensate(scale: Scale, *, grid: str, of: str, seed: int) -> list[Record]:
+    """Errors and wall time of the product's default, one row an outage and size of the context."""
+    size, spread, sizes, _ = COMPENSATED[of]
+    all_of = (GRIDS[grid].single, GRIDS[grid].double)
+    outages = all_of if of == "standard" else _chosen(grid, size, scale)
+    config = product_config("quadratic", spread=spread, seed=seed, num_rows=scale.num_rows)
+    base, rows = cached_surrogate(network_of(grid), config), []
+    for outage in outages:
+        test = rows_for_test(grid, outage, scale.num_test, seed=seed, spread=spread)
+        for n in sizes:
+            began = time.perf_counter()
+            context = context_rows(grid, outage, n, seed=seed, spread=spread)
+            solved = time.perf_counter()
+            predictor = adapted("compensation", base, context)
+            fitted = time.perf_counter()
+            errors = _shortened(errors_of(predictor, test))
+            spent = {"data_s": solved - began, "fit_s": fitted - solved,
+                     "predict_s": time.perf_counter() - fitted}  # fmt: skip
+            rows.append({"outage": outage, "num_context": n, **errors, **_shortened(spent)})
+    return rows
+
+
+COMPENSATION = Study(
+    name="compensation",
+    about="The product's default, compensation on the base 'quadratic', on the paper's outages.",
+    keys=lambda scale: (
+        key
+        for of, (*_, grids) in COMPENSATED.items()
+        for key in crossed(grid=scale.grids_of(*grids), of=[of], seed=scale.seeds)
+    ),
+    measure=_compensate,
+)
+
+
+def compensated(
+    rows: Rows, grid: str, outage: str = "", of: str = "standard", column: str = "overall"
+) -> dict[int, Frame]:
+    """Size of the context to the errors of compensation: by seed, or by outage if none is named."""
+    found = picked(rows.get(COMPENSATION.name, pd.DataFrame()), grid=grid, of=of)
+    found = picked(found, outage=outage) if outage else found
+    by = "seed" if outage else "outage"
+    return {int(n): part.groupby(by)[column].mean()
+            for n, part in (found.groupby("num_context") if len(found) else ())}  # fmt: skip
 
 
 def frame_of(rows: Rows, study: Study, grid: str | None = None) -> Frame:

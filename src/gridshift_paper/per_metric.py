@@ -1,6 +1,6 @@
 """Figures 4 and 12: frozen against ICW for each physical quantity, on three grids."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import matplotlib as mpl
@@ -9,19 +9,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from gridshift.pictures import BLUE, GREY, ORANGE
-from gridshift_paper import rules
+from gridshift_paper import claims as rules
 from gridshift_paper.artefacts import Artefact, Table, mean_and_spread
-from gridshift_paper.claims import Claim, Frame, Note, Numbers, Rows
-from gridshift_paper.figures import BARS, PRINT, dress, panels
-from gridshift_paper.printed import printed
-from gridshift_paper.protocol import GRIDS
-from gridshift_paper.rules import NAN
+from gridshift_paper.claims import NAN, Claim, Frame, Note, Numbers, Rows, decided, on_case300
+from gridshift_paper.figures import PRINT, dress, panels
+from gridshift_paper.protocol import GRIDS, QUANTITIES, printed
 from gridshift_paper.selection import by_seed, listed, mean, mean_ratio, num_seeds, picked, spread
-from gridshift_paper.variants import NO_DROPOUT, REFERENCES, VARIANTS
+from gridshift_paper.variants import DRAWS, NO_DROPOUT, REFERENCES, VARIANTS, drawn_factor
 
-QUANTITIES = {
-    "overall": "overall", "p_slack": "P slack", "q_gen": "Q gen", "v": "|V|", "theta": "θ",
-}  # fmt: skip
 AXIS_LABELS = ("overall", r"$P_\mathrm{slack}$", r"$Q_g$", r"$|V|$", r"$\theta$")
 PAPER_FACTORS = printed("factors")
 
@@ -64,10 +59,15 @@ def _named(found: Factors) -> dict[str, float]:
 
 
 def _largest_contexts(rows: Rows, topology: str, *quantities: str) -> dict[str, float]:
-    """Factors with the paper's context, the largest one of a grid; NaN where there is none."""
+    """Factors with the paper's context, the largest one of a grid; NaN where there is none.
+
+    Those of case30 are means of 15 contexts.
+    """
     last = {
         (grid, quantity): value for (grid, quantity, _), value in factors(rows, topology).items()
     }
+    if len(rows["context-draws"]):  # one context of case30 has a mean load 3.4 deviations off
+        last |= {("case30", q): mean(drawn_factor(rows, topology, q)) for q in QUANTITIES}
     return {
         f"{grid.label}, {QUANTITIES[q]}": last.get((name, q), NAN)
         for name, grid in GRIDS.items() for q in quantities
@@ -87,7 +87,7 @@ def _tables(topology: str, rows: Rows) -> Sequence[Table]:
           paper.get((grid, quantity)) if size == max(_sizes(rows, topology, grid)) else None)
          for (grid, quantity, size), ours in factors(rows, topology).items()],
         f"p.u., θ in radians; {seeds} seeds; outages {', '.join(outages)}. The paper gives factors "
-        "of some quantities only.",
+        "of some quantities only. One context a seed; claims on case30 take the mean of 15.",
     )]  # fmt: skip
 
 
@@ -98,57 +98,70 @@ def _draw(topology: str, rows: Rows) -> Figure:
         handles = {}
         for axes, grid in zip(axes_of, grids, strict=True):
             _panel(axes, rows, topology, grid)
-            axes.set_title(GRIDS[grid].label)
+            axes.set_title(f"{GRIDS[grid].label}\n\n")
             for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
                 handles[label] = handle
         axes_of[0].set_ylabel("mean absolute error, p.u. or rad")
+        figure.supxlabel(
+            "above: frozen over ICW with the largest context (the paper's)", fontsize=7
+        )
         figure.legend(handles.values(), handles.keys(), loc="outside upper right", ncols=3)
         return figure
 
 
 def _panel(axes: Axes, rows: Rows, topology: str, grid: str) -> None:
+    """Dots, as bars on a logarithmic axis start nowhere; factors above, the paper's below them."""
     sizes = _sizes(rows, topology, grid)
-    at, width = np.arange(len(QUANTITIES)), 0.8 / (1 + len(sizes))
-    left = at - 0.4 + width / 2
+    at, told = np.arange(len(QUANTITIES)), PAPER_FACTORS[topology]
     frozen = np.array([mean(_errors(rows, topology, grid, q)) for q in QUANTITIES])
-    axes.bar(left, frozen, width, color=GREY, label="frozen")
-    for number, (size, colour) in enumerate(zip(sizes, (BLUE, ORANGE), strict=False), 1):
+    axes.plot(at, frozen, "o", color=GREY, ms=5, label="frozen")
+    for number, (size, colour) in enumerate(zip(sizes, (BLUE, ORANGE), strict=False)):
         series = [_errors(rows, topology, grid, q, size) for q in QUANTITIES]
         height = np.array([mean(s) for s in series])
-        axes.bar(left + number * width, height, width, yerr=[spread(s) for s in series],
-                 color=colour, label=f"ICW, {size:,} context rows", **BARS)  # fmt: skip
-        tops = np.maximum(frozen, height) * 1.25 * 1.55 ** (len(sizes) - number)
-        for x, top, factor in zip(at, tops, frozen / height, strict=True):
-            axes.text(float(x), top, f"{factor:.2g}×", ha="center", fontsize=6.5, color=colour)
+        axes.errorbar(at + 0.22 * number, height, [spread(s) for s in series], color=colour,
+                      marker="o", ms=5, ls="", capsize=2,
+                      label=f"ICW, {size:,} context rows")  # fmt: skip
+        if number == len(sizes) - 1:
+            axes.vlines(at, height, frozen, color=GREY, lw=0.6, zorder=0)
+            for x, factor, quantity in zip(at, frozen / height, QUANTITIES, strict=True):
+                paper = told.get((grid, quantity))
+                text = f"{factor:.2g}×" + (f"\n({paper:g}×)" if paper else "")
+                axes.text(float(x), 1.02, text, ha="center", va="bottom", fontsize=6.5,
+                          transform=axes.get_xaxis_transform())  # fmt: skip
     axes.set_xticks(at, AXIS_LABELS)
     axes.tick_params(axis="x", length=0)
+    axes.set_xlim(-0.5, len(at) - 0.3)
     dress(axes, log="y", ticks=None)
-    axes.set_ylim(1e-4, max(axes.get_ylim()[1], 6 * frozen.max()))
 
 
-def _quoted(topology: str, what: str, *quantities: str) -> Claim:
-    """The factors that the text quotes."""
-    paper = {f"{GRIDS[grid].label}, {QUANTITIES[q]}": float(told)
-             for (grid, q), told in PAPER_FACTORS[topology].items() if q in quantities}  # fmt: skip
-    told = listed([f"{value:g} times ({name})" for name, value in paper.items()])
-
-    def ours(rows: Rows) -> Numbers:
-        found = _largest_contexts(rows, topology, *quantities)
-        return {name: found[name] for name in paper}
-
-    return Claim(f"on {topology} Most ICW reduces the {what}: {told}", "frozen over ICW", ours,
-                 rules.REACHES, paper)  # fmt: skip
+def _quoted(topology: str, what: str, *quantities: str) -> Iterator[Claim]:
+    """The factors that the text quotes; those of case300 apart, as they rest on its network."""
+    for grids in (("case30", "case118"), ("case300",)):
+        paper = {f"{GRIDS[grid].label}, {QUANTITIES[q]}": float(told)
+                 for (grid, q), told in PAPER_FACTORS[topology].items()
+                 if q in quantities and grid in grids}  # fmt: skip
+        if paper:
+            told = listed([f"{value:g} times ({name})" for name, value in paper.items()])
+            yield Claim(
+                f"on {topology} Most ICW reduces the {what}: {told}", "frozen over ICW",
+                lambda rows, paper=paper: {
+                    n: _largest_contexts(rows, topology, *quantities)[n] for n in paper},
+                rules.FACTOR, paper, unless=on_case300 if "case300" in grids else decided,
+            )  # fmt: skip
 
 
 def _span(rows: Rows) -> Numbers:
-    found = [*_largest_contexts(rows, "N-1", "overall").values(),
-             *_largest_contexts(rows, "N-2", "overall").values()]  # fmt: skip
-    return {"smallest": float(np.min(found)), "largest": float(np.max(found))}
+    found = {f"{name}, {t}": value for t in ("N-1", "N-2")
+             for name, value in _largest_contexts(rows, t, "overall").items()
+             if not name.startswith(GRIDS["case300"].label)}  # fmt: skip
+    return {"smallest": float(np.min([*found.values()])),
+            "largest": float(np.max([*found.values()]))}  # fmt: skip
 
 
 def _growth(rows: Rows) -> Numbers:
-    single, double = factors(rows, "N-1"), factors(rows, "N-2")
-    return _named({key: double[key] / single[key] for key in double if key in single})
+    single, double = (_largest_contexts(rows, t, *QUANTITIES) for t in ("N-1", "N-2"))
+    return {key: double[key] / single[key] for key in double
+            if not key.startswith(GRIDS["case300"].label)}  # fmt: skip
 
 
 def _ceiling(topology: str, rows: Rows) -> Numbers:
@@ -173,17 +186,26 @@ def _failed(topology: str, rows: Rows) -> Numbers:
 
 FINDINGS = {
     "N-1": (
-        Claim("the improvement holds at every system size and across all four quantities",
-              "frozen over ICW", lambda rows: _named(factors(rows, "N-1")), rules.above(1)),
+        Claim("the improvement holds across all four quantities, on 30 and 118 buses",
+              "frozen over ICW",
+              lambda rows: _named({k: v for k, v in factors(rows, "N-1").items()
+                                   if k[0] != "case300"}), rules.above(1)),
+        Claim("the improvement holds across all four quantities on 300 buses",
+              "frozen over ICW",
+              lambda rows: _named({k: v for k, v in factors(rows, "N-1").items()
+                                   if k[0] == "case300"}), rules.above(1), unless=on_case300),
     ),
     "N-2": (
         Claim("over all grids, N-1 and N-2, ICW reduces the overall error 6 to 28 times over the "
               "frozen surrogate",
-              "frozen over ICW", _span, rules.REACHES, {"smallest": 6, "largest": 28}, "abstract"),
+              "frozen over ICW on 30 and 118 buses", _span, rules.between(6 * 0.8, 28 / 0.8),
+              {"smallest": 6, "largest": 28}, "abstract"),
         Claim("single quantities improve up to 54 times under N-2", "largest frozen over ICW",
-              lambda rows: {"": max(factors(rows, "N-2").values(), default=NAN)}, rules.REACHES,
+              lambda rows: {"": max(_largest_contexts(rows, "N-2", *QUANTITIES).values(),
+                                    default=NAN)}, rules.FACTOR,
               54, "abstract"),
-        Claim("improvement factors on N-2 Most are uniformly larger than on N-1 Most",
+        Claim("improvement factors on N-2 Most are uniformly larger than on N-1 Most, on 30 and "
+              "118 buses",
               "factor on N-2 Most over that on N-1 Most", _growth, rules.at_least(1)),
     ),
 }  # fmt: skip
@@ -192,9 +214,10 @@ ARTEFACTS = tuple(
     Artefact(
         f"per-metric-{topology.replace('-', '').lower()}", place,
         f"Error of each quantity, frozen and ICW, on {topology} Most",
-        (VARIANTS, REFERENCES, NO_DROPOUT), partial(_tables, topology), partial(_draw, topology),
-        (_quoted(topology, "overall error", "overall"),
-         _quoted(topology, "error of single quantities", "q_gen", "v"), *FINDINGS[topology],
+        (VARIANTS, REFERENCES, NO_DROPOUT, DRAWS), partial(_tables, topology),
+        partial(_draw, topology),
+        (*_quoted(topology, "overall error", "overall"),
+         *_quoted(topology, "error of single quantities", "q_gen", "v"), *FINDINGS[topology],
          Note("Frozen over ICW, overall, with a better fit to the intact grid: by a network "
               "trained without dropout, and by exact solutions", partial(_ceiling, topology)),
          Note("300-Bus: 400 rows are fewer than its 600 outputs, so the covariance is singular. "

@@ -1,8 +1,10 @@
 """The paper's setting, in one place: grids, outages, sizes, and at which scale they are run."""
 
+import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -34,6 +36,10 @@ SPREAD, WIDE_SPREAD = 0.2, 0.5
 """Spread of the loads, and the harder one of two of the paper's experiments."""
 TOPOLOGIES = ("base", "N-1", "N-2")
 """What most tables measure on."""
+QUANTITIES = {
+    "overall": "overall", "p_slack": "P slack", "q_gen": "Q gen", "v": "|V|", "theta": "θ",
+}  # fmt: skip
+"""Columns of errors, as tables name them."""
 BACKBONE_LABELS = {"mlp": "MLP", "transformer": "Transformer", "pfgnn": "PFGNN"}
 """As the paper writes them."""
 
@@ -257,6 +263,16 @@ def reference_levels(
     return {"context-mean": context_mean(context, test)} | perfect
 
 
+def exact_base(grid: str, test: Dataset) -> Real:
+    """(R, Y) exact outputs of the intact grid for the loads of test rows; NaN: no solution."""
+    network, layout = network_of(grid), test.layout
+    loads = layout.unpack_loads(test.x)
+    solution = solve(network, loads)
+    y_base = layout.pack_outputs(network, loads, solution.voltage)
+    y_base[~solution.solved] = np.nan
+    return y_base
+
+
 def perfect_icw(grid: str, context: Dataset, test: Dataset, base_transform: Transform) -> Real:
     """(R, Y) y_hat = T_ctx^-1(T_base(y)) around the exact y of the same loads on the intact grid.
 
@@ -271,10 +287,32 @@ def perfect_icw(grid: str, context: Dataset, test: Dataset, base_transform: Tran
         base_transform: statistics of the training rows, `Surrogate.transform` for instance; the
             context's are of the same kind, ICW's if it is ZCA.
     """
-    network, layout = network_of(grid), test.layout
-    loads = layout.unpack_loads(test.x)
-    solution = solve(network, loads)
-    y_base = layout.pack_outputs(network, loads, solution.voltage)
-    y_base[~solution.solved] = np.nan
+    y_base = exact_base(grid, test)
     context_transform = fit_output_transform(base_transform.name, context.y, base_transform.eps)
     return context_transform.inverse(base_transform.forward(y_base))
+
+
+def printed(name: str) -> Any:
+    """A number of the paper, or a table of them: keys as the file has them, whole numbers as such.
+
+    Raises:
+        KeyError: the file has no such name.
+    """
+    return _plain(_all()[name])
+
+
+@cache
+def _all() -> dict[str, Any]:
+    return tomllib.loads((files("gridshift_paper") / "printed.toml").read_text(encoding="utf-8"))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {_key(name): _plain(one) for name, one in value.items()}
+    return tuple(_plain(one) for one in value) if isinstance(value, list) else value
+
+
+def _key(name: str) -> Any:
+    """'400' is 400, and 'mlp / 400' is ('mlp', 400)."""
+    first, *others = (int(part) if part.isdigit() else part for part in name.split(" / "))
+    return (first, *others) if others else first

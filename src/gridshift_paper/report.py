@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,15 +12,24 @@ import matplotlib as mpl
 
 from gridshift.pictures import STYLE, as_svg
 from gridshift.storage import replacing, write_text
-from gridshift_paper.artefacts import Artefact, Table, cell
-from gridshift_paper.claims import Judged, Undecided, Verdict
+from gridshift_paper import context_sweep, deployment
+from gridshift_paper.artefacts import Artefact, Table, cell, mean_and_spread
+from gridshift_paper.claims import Frame, Judged, Rows, Undecided, Verdict
+from gridshift_paper.outages import COMPENSATION, OUTAGES, compensated, frame_of, outages
+from gridshift_paper.protocol import printed
 from gridshift_paper.records import Book
+from gridshift_paper.selection import mean, picked
+from gridshift_paper.variants import DRAWS, drawn, drawn_factor
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+COLUMN = 3.7, 1_000
+"""Inches up to which a picture is one column wide, and the pixels that it gets then."""
+HEADLINES = (DRAWS, context_sweep.SWEEP, deployment.TIMES, OUTAGES, COMPENSATION)
+"""Studies that the five numbers at the top of the page are from."""
 DOTS_PER_INCH = 160
-"""Of pictures: sharp in print at column width, and below 300 kB."""
+"""Of wider pictures, which stay below 300 kB."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +72,86 @@ def section(artefact: Artefact, book: Book) -> Section:
     )  # fmt: skip
 
 
+def headlines(book: Book) -> Iterator[tuple[str, object, object]]:
+    """What each number is, ours, and the paper's; only those that rows suffice for."""
+    rows: Rows = {study.name: book.rows(study) for study in HEADLINES}
+    if len(rows[DRAWS.name]):
+        told = printed("table_2")["mlp"]
+        yield ("overall error of ICW, heaviest two lines of case30 out, 400 solved cases, mean of "
+               "15 contexts", mean_and_spread(drawn(rows, "N-2", "overall")),
+               told["ICW"][2])  # fmt: skip
+        yield ("how many times smaller than that of the frozen network",
+               mean_and_spread(drawn_factor(rows, "N-2", "overall")), 28)  # fmt: skip
+    swept = picked(rows[context_sweep.SWEEP.name], grid="case300", base="exact", method="icw")
+    if len(swept):
+        yield ("Table VIII, case300: gain by 4,000 instead of 800 cases, cases in random order "
+               "(first half of fixed spread: " + _gain(swept, "unshuffled") + ")",
+               _gain(swept, "shuffled"), "4.3×")  # fmt: skip
+    seconds = deployment.seconds_of(rows, "case118")
+    if seconds.step == seconds.step:
+        cores, one, engine = (
+            deployment.factor(deployment.speed_up(seconds, solver, num))
+            for solver, num in (("pandapower", 48), ("pandapower", 1), ("engine", 1))
+        )
+        yield ("cost of 4,000 gradient steps over that of ICW, case118: solver's time divided by "
+               f"48 cores; not divided {one}; by our engine {engine}", cores, "22×")  # fmt: skip
+    single = compensated(rows, "case118", of="single")
+    if single and len(rows[OUTAGES.name]):
+        icw = outages(frame_of(rows, OUTAGES, "case118"), "overall")["icw"].median()
+        yield ("error of ICW with 400 cases over that of compensation with 10, median outage of "
+               "case118", deployment.factor(icw / single[10].median()), None)  # fmt: skip
+
+
+def _gain(swept: Frame, order: str) -> str:
+    errors = picked(swept, order=order).groupby("n").overall.apply(mean)
+    return f"{errors.iloc[0] / errors.iloc[-1]:.1f}×"
+
+
+def overview(sections: Sequence[Section], book: Book) -> list[Table]:
+    """One screen: how many claims hold, the numbers that matter, and each item's verdicts."""
+    found = [Counter(judged.verdict for judged in one.claims) for one in sections]
+    total, places = sum(found, Counter()), list(Verdict)
+    items = [
+        (f"[{one.artefact.name}](#{one.artefact.name})", one.artefact.paper or "ours",
+         *(counts[verdict] for verdict in places))
+        for one, counts in zip(sections, found, strict=True)
+    ]  # fmt: skip
+    return [
+        Table("Verdicts", [f">{verdict}" for verdict in places],
+              [[total[verdict] for verdict in places]]),
+        Table("Five numbers that matter", ["number", ">here", ">paper"], list(headlines(book))),
+        Table("Items", ["item", "in the paper", *(f">{verdict}" for verdict in places)], items,
+              "Table I is the list of variants of table-2, Fig. 2 the diagram of the method: "
+              "definitions, nothing to measure."),
+    ]  # fmt: skip
+
+
+def unmeasured(sections: Iterable[Section], book: Book) -> Table:
+    """Every study with tasks that have no rows: how many, and the command that measures them."""
+    lines, seen = [], set()
+    for artefact in (one.artefact for one in sections):
+        for study in artefact.studies:
+            missing = [] if study.name in seen else [task.key for task in book.missing(study)]
+            seen.add(study.name)
+            if missing:
+                values: dict[str, dict[str, None]] = {}
+                for name, value in (item for key in missing for item in key.items()):
+                    values.setdefault(name, {})[str(value)] = None
+                which = "; ".join(
+                    f"{name} {', '.join(list(some)[:4])}{', ...' if len(some) > 4 else ''}"
+                    for name, some in values.items()
+                )
+                total = sum(1 for _ in study.tasks(book.scale))
+                lines.append((study.name, len(missing), total, which,
+                              f"`gridshift paper {artefact.name}`"))  # fmt: skip
+    return Table(
+        "Tasks without rows",
+        ("study", ">tasks", ">of", "which", "command"),
+        lines,
+        "" if lines else "Everything is measured at this scale.",
+    )
+
+
 def claims_table(sections: Iterable[Section]) -> Table:
     """Every claim of the paper, one by one, and what our rows say of it."""
     claims = [(one.artefact, claim) for one in sections for claim in one.claims]
@@ -77,37 +166,43 @@ def claims_table(sections: Iterable[Section]) -> Table:
         ],
         note=f"Of {len(claims)} claims {found[Verdict.HOLDS]} hold here, {found[Verdict.FAILS]} do "
         f"not, and {found[Verdict.OPEN]} are not decided here. A number holds if ours is within a "
-        "fifth of it, a factor if ours is no more than a fifth smaller.",
+        "fifth of it, a factor if neither is more than 1.25 times the other, a time if neither is "
+        "more than twice the other.",
     )  # fmt: skip
 
 
 def save_figure(figure: "Figure", path: Path) -> None:
-    """Write the picture; its type is the path's suffix.
+    """Write the picture; its type is the path's suffix, png or pdf for instance.
 
     Raises:
         StorageError: it can't be written.
     """
+    inches, (widest, pixels) = figure.get_figwidth(), COLUMN
+    dpi = pixels / inches if inches <= widest else DOTS_PER_INCH
+    about = {"CreationDate": None} if path.suffix == ".pdf" else {}
     with mpl.rc_context(STYLE), replacing(path) as part:
-        figure.savefig(part, format=path.suffix[1:], dpi=DOTS_PER_INCH)
+        figure.savefig(part, format=path.suffix[1:], dpi=dpi, metadata=about)
 
 
-def markdown(sections: Sequence[Section], figures: str) -> str:
+def markdown(sections: Sequence[Section], figures: str, book: Book) -> str:
     """The page for the documentation; `figures` is the folder of the pictures, seen from it."""
-    parts = [INTRODUCTION, "## claims", claims_table(sections).markdown()]
+    parts = ["# The paper, measured again", *(t.markdown() for t in overview(sections, book))]
+    parts += [INTRODUCTION, "## claims", claims_table(sections).markdown()]
+    parts += ["## not measured", unmeasured(sections, book).markdown()]
     for one in sections:
         parts.append(f"## {one.artefact.name}\n\n{one.heading}.")
         if not one.num_rows and one.artefact.studies:
             parts.append("Nothing measured at this scale yet.")
         if one.figure is not None:
             name = one.artefact.name
-            parts.append(f"![{one.artefact.title}]({figures}/{name}.png)")
+            parts.append(f"[![{one.artefact.title}]({figures}/{name}.png)]({figures}/{name}.pdf)")
         parts += [table.markdown() for table in one.tables]
         if one.comments:
             parts.append("\n".join(f"- {comment}" for comment in one.comments))
     return "\n\n".join(parts) + "\n"
 
 
-def html(sections: Sequence[Section], about: str) -> str:
+def html(sections: Sequence[Section], about: str, book: Book) -> str:
     """The same as one page without scripts, fonts or pictures from elsewhere."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("gridshift_paper"), autoescape=True, trim_blocks=True,
@@ -118,7 +213,9 @@ def html(sections: Sequence[Section], about: str) -> str:
         sections=sections,
         about=about,
         claims=claims_table(sections),
-        introduction=INTRODUCTION.partition("\n\n")[2],
+        unmeasured=unmeasured(sections, book),
+        overview=overview(sections, book)[:2],
+        introduction=INTRODUCTION,
     )
 
 
@@ -138,25 +235,24 @@ def write_pages(book: Book, artefacts: Iterable[Artefact], *, page: Path, site: 
     figures = site.parent / "figures"
     for one in sections:
         if one.figure is not None:
-            save_figure(one.figure, figures / f"{one.artefact.name}.png")
+            for kind in ("png", "pdf"):
+                save_figure(one.figure, figures / f"{one.artefact.name}.{kind}")
     scale = book.scale
     seeds = f"{len(scale.seeds)} seed{'s' if len(scale.seeds) != 1 else ''}"
     about = f"scale {scale.name}, {seeds}, {scale.num_steps:,} training steps"
     for path, text in (
-        (page, markdown(sections, Path(os.path.relpath(figures, page.parent)).as_posix())),
-        (site, html(sections, about)),
+        (page, markdown(sections, Path(os.path.relpath(figures, page.parent)).as_posix(), book)),
+        (site, html(sections, about, book)),
     ):
         write_text(path, text)
 
 
-INTRODUCTION = """# The paper, measured again
-
-Every numbered table and every data figure of *Gradient-Free Topology Adaptation for Power Flow
-Surrogates via In-Context Whitening*, ours beside the paper's. Written by `gridshift paper report`
-from the rows that `gridshift paper all` measured; no number on this page is typed in, but for the
-paper's own. Errors are mean absolute errors: powers and magnitudes per unit, angles in radians
-unless a column says degrees, "overall" the plain mean over all outputs. "± " is the standard
-deviation over seeds; a seed decides training data, weights, context and test rows together.
-"Base", "N-1" and "N-2" are the intact grid, its most heavily loaded line out, and its two most
-heavily loaded lines out ([conventions](conventions.md)). Contexts have 400 solved cases unless a
-table says otherwise."""
+INTRODUCTION = """Every numbered table and every data figure of *Gradient-Free Topology Adaptation
+for Power Flow Surrogates via In-Context Whitening*, ours beside the paper's. Written by
+`gridshift paper report` from the rows that `gridshift paper all` measured; no number on this page
+is typed in, but for the paper's own. Errors are mean absolute errors: powers and magnitudes per
+unit, angles in radians unless a column says degrees, "overall" the plain mean over all outputs.
+"± " is the standard deviation over seeds; a seed decides training data, weights, context and test
+rows together. "Base", "N-1" and "N-2" are the intact grid, its most heavily loaded line out, and
+its two most heavily loaded lines out ([conventions](conventions.md)). Contexts have 400 solved
+cases unless a table says otherwise."""

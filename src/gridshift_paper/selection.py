@@ -5,8 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from gridshift_paper.claims import Frame, Rows, Undecided
-from gridshift_paper.rules import NAN, Count
+from gridshift_paper.claims import NAN, Count, Frame, Rows, Undecided
 
 
 def picked(frame: Frame, **wanted: object) -> Frame:

@@ -13,17 +13,17 @@ from gridshift.learn.third_moment import fit_zca_sas
 from gridshift.learn.whitening import fit_identity, fit_residual, fit_zca, fit_zscore
 from gridshift.pictures import BLUE, GREEN, GREY, ORANGE, RED
 from gridshift.study.text import real
-from gridshift_paper import rules
+from gridshift_paper import claims as rules
 from gridshift_paper.artefacts import Artefact, Table, mean_and_spread
 from gridshift_paper.claims import Claim, Frame, Note, Numbers, Rows
 from gridshift_paper.figures import dress, number_ticks, panels
-from gridshift_paper.printed import printed
 from gridshift_paper.protocol import (
     GRIDS,
     SPREAD,
     WIDE_SPREAD,
     Scale,
     context_rows,
+    printed,
     rows_for_test,
     training_rows,
 )
@@ -230,8 +230,9 @@ def draw_shift(rows: Rows) -> Figure:
                 axes.stairs(bars.density, edges, color=colour, lw=1, label=label)
             first = part.iloc[0]
             quantity, element = first.entry.replace(":", " ").split(" ", 1)
-            unit = first.unit if space == "raw" else "std. dev."
-            axes.set_xlabel(f"{SYMBOLS[quantity]} of {element} ({unit})", fontsize=8)
+            name = f"{SYMBOLS[quantity]} of {element} ({first.unit})"
+            label = name if space == "raw" else f"whitened coordinate {order + 1}"
+            axes.set_xlabel(label, fontsize=8)
             axes.set_title(f"MMD {first.mmd:.2g}", fontsize=8, loc="right", fontweight="normal")
             axes.set_yticks([])
             axes.set_ylim(bottom=0)

@@ -3,14 +3,14 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import product
 
 from gridshift.adapt.methods import METHODS
 from gridshift.trial.cost import training_seconds
 from gridshift.trial.trial import measure_adaptation
-from gridshift_paper import rules
+from gridshift_paper import claims as rules
 from gridshift_paper.artefacts import Artefact, Table, mean_and_spread
 from gridshift_paper.claims import Claim, Frame, Numbers, Rows
-from gridshift_paper.printed import printed
 from gridshift_paper.protocol import (
     GRIDS,
     TOPOLOGIES,
@@ -19,6 +19,7 @@ from gridshift_paper.protocol import (
     base_surrogate,
     context_rows,
     errors_where_given,
+    printed,
     reference_levels,
     standard_tests,
     topology,
@@ -51,16 +52,24 @@ NEEDS = {"nothing": "-", "network": "N", "solved cases": "C", "gradient steps": 
 PAPER_TABLE_3 = printed("table_3")
 GRIDS_OF_TABLE = ("case30", "case118")
 ADAPTED = {"icw": "ICW"} | RIVALS
-RIVALS_OVER_ICW = {
-    f"{label}, {symbol}": ((name, "N-2", quantity), ("icw", "N-2", quantity))
-    for name, label in RIVALS.items() for quantity, symbol in (("v", "|V|"), ("theta_deg", "θ"))
-}  # fmt: skip
 COSTS = ("training_topologies", "training_s", "num_solves", "data_s", "fit_s", "gradient_s",
          "us_per_row")  # fmt: skip
 COLLAPSE = 0.5
 """Share of the frozen error on N-2 from which a method has collapsed as the frozen one does."""
 HOLDS_BASE = 2.0
 """Error on an outage over that on the intact grid up to which a method has held its accuracy."""
+SAME = 2.0
+"""Times that our error of a competitor may be the paper's, or the paper's ours, to stand for it."""
+GRADIENT = 1e-9
+"""Seconds of gradient steps up to which there are none."""
+INFERRED = (
+    "the paper doesn't say how MMNP and TTF-Ensemble were built, so ours are guesses, and their "
+    "|V| errors are not the paper's; ours over the paper's"
+)
+WHY_UNLIKE = {
+    "pfgnn": "our graph network is worse on the intact grid, which lowers what an outage adds; its "
+    "|V| error over the paper's"
+}
 SAME_BAND = 1.5
 """Error over that of the best up to which a method is in its band."""
 
@@ -200,33 +209,40 @@ def _mean(rows: Rows, grid: str, method: str, topology: str, quantity: str = "v"
     return mean(by_seed(_frame(rows, grid=grid, method=method, topology=topology), quantity))
 
 
-Where = tuple[str, str, str]
-"""Method, topology, quantity."""
+def _over(name: str, topology: str, quantity: str, *below: str) -> Callable[[str, Rows], float]:
+    """Error of a method over that of another, or over its own on another topology."""
+    other = below[1:] or (topology, quantity)
+    return lambda grid, rows: _mean(rows, grid, name, topology, quantity) / _mean(
+        rows, grid, below[0], *other)  # fmt: skip
 
 
-def _over(
-    pairs: Mapping[str, tuple[Where, Where]], grids: Sequence[str] = GRIDS_OF_TABLE
-) -> Callable[[Rows], Numbers]:
-    """Names of numbers to the mean errors whose ratio they are, on each grid."""
-    return lambda rows: {
-        f"{name} on {grid}": _mean(rows, grid, *one) / _mean(rows, grid, *other)
-        for grid in grids
-        for name, (one, other) in pairs.items()
-    }
+def _each(numbers: Mapping[str, Callable[[str, Rows], float]], *grids: str) -> Callable:
+    """Numbers of each grid, by what they are of."""
+    return lambda rows: {f"{name} on {grid}": number(grid, rows)
+                         for grid in grids or GRIDS_OF_TABLE
+                         for name, number in numbers.items()}  # fmt: skip
 
 
-def _grown(rows: Rows) -> Numbers:
+def _grown(name: str) -> Callable[[str, Rows], float]:
     """From the intact grid to the worse outage."""
-    return {
-        f"{label} on {grid}": max(_mean(rows, grid, name, t) for t in ("N-1", "N-2"))
-        / _mean(rows, grid, name, "base")
-        for grid in GRIDS_OF_TABLE
-        for name, label in ADAPTED.items()
-    }
+    return lambda grid, rows: max(
+        _mean(rows, grid, name, t) / _mean(rows, grid, name, "base") for t in ("N-1", "N-2")
+    )
 
 
 def _on_case30(topology: str, rows: Rows) -> Numbers:
     return {label: _mean(rows, "case30", name, topology) for name, label in ADAPTED.items()}
+
+
+def _unlike(names: Sequence[str], grids: Sequence[str], topology: str, rows: Rows) -> str:
+    """Why ours can't stand for the paper's: |V| errors that differ by more than `SAME`."""
+    off = {}
+    for grid, name in product(grids, names):
+        ours = _mean(rows, grid, name, topology)
+        theirs = PAPER_TABLE_3[name, grid][TOPOLOGIES.index(topology)]
+        if ours == ours and not theirs / SAME < ours < SAME * theirs:
+            off[f"{name} on {grid}"] = ours / theirs
+    return f"{WHY_UNLIKE.get(names[0], INFERRED)}: {rules.listing(off)}" if off else ""
 
 
 def _as_good_as_icw(rows: Rows) -> Numbers:
@@ -236,44 +252,66 @@ def _as_good_as_icw(rows: Rows) -> Numbers:
         part = _frame(rows, grid=grid, topology="N-2")
         if not len(picked(part, method="icw")):
             return {f"methods on {grid}": rules.NAN}
-        means = part.groupby("method")[["v", "num_solves", "data_s", "fit_s", "gradient_s"]].mean()
-        icw = means.loc["icw"]
-        cheap = (means.num_solves <= icw.num_solves) & ~(
-            means.gradient_s > icw.data_s + icw.fit_s + icw.gradient_s
-        )
-        names = means.index[(means.v <= icw.v) & cheap].difference([*OWN, *REFERENCES])
+        means = part.groupby("method")[["v", "num_solves", "gradient_s"]].mean()
+        cheap = (means.num_solves <= means.num_solves["icw"]) & (means.gradient_s < GRADIENT)
+        names = means.index[(means.v <= means.v["icw"]) & cheap].difference([*OWN, *REFERENCES])
         theirs = names.intersection([*ZERO_SHOT, *RIVALS])
         for whose, some in (("the paper's", theirs), ("others", names.difference(theirs))):
             found[f"{whose} on {grid}{(len(some) and f' ({listed(some)})') or ''}"] = len(some)
     return found
 
 
+ON_118 = partial(_unlike, tuple(RIVALS), ["case118"], "N-2")
+ON_30 = partial(_unlike, tuple(RIVALS), ["case30"])
+OVER_ICW = _each({f"{label}, {symbol}": _over(name, "N-2", q, "icw")
+                  for name, label in RIVALS.items()
+                  for q, symbol in (("v", "|V|"), ("theta_deg", "θ"))}, "case118")  # fmt: skip
+PAPER_OVER_ICW = {
+    f"{label}, {symbol} on case118": PAPER_TABLE_3[name, "case118"][place]
+    / PAPER_TABLE_3["icw", "case118"][place]
+    for name, label in RIVALS.items() for place, symbol in ((2, "|V|"), (5, "θ"))
+}  # fmt: skip
+ANGLES = {f"{label}, {t}": (name, t) for name, label in ZERO_SHOT.items() for t in ("N-1", "N-2")}
+
 FINDINGS = (
     Claim("without a context every method collapses under an outage as the frozen surrogate does",
           "|V| error on N-2 over that of the frozen surrogate",
-          _over({label: ((name, "N-2", "v"), ("frozen", "N-2", "v"))
-                 for name, label in ZERO_SHOT.items()}),
-          rules.above(COLLAPSE)),
+          _each({label: _over(name, "N-2", "v", "frozen") for name, label in ZERO_SHOT.items()}),
+          rules.between(COLLAPSE, 1 / COLLAPSE)),
     Claim("a PFGNN that is given the new graph still collapses, by one to two orders of magnitude",
           "|V| error on N-2 over that on the intact grid",
-          _over({"PFGNN": (("pfgnn", "N-2", "v"), ("pfgnn", "base", "v"))}), rules.above(10)),
-    Claim("every method with a context holds its base-case accuracy across N-1 and N-2",
-          "growth of the |V| error to the worse outage", _grown, rules.at_most(HOLDS_BASE),
-          why="The paper's own table has 4.4 times for ICW on case30."),
+          _each({"PFGNN": _over("pfgnn", "N-2", "v", "pfgnn", "base", "v")}),
+          rules.between(*rules.ORDERS),
+          unless=partial(_unlike, ["pfgnn"], GRIDS_OF_TABLE, "base")),
+    Claim("on case118 all three methods without a context exceed 2.6° of angle error under outages",
+          "angle error, °", lambda rows: {key: _mean(rows, "case118", *where, "theta_deg")
+                                          for key, where in ANGLES.items()},
+          rules.NEAR, {key: PAPER_TABLE_3[name, "case118"][3 + TOPOLOGIES.index(t)]
+                       for key, (name, t) in ANGLES.items()}),
+    Claim("ICW holds its base-case accuracy across N-1 and N-2",
+          "growth of the |V| error to the worse outage", _each({"ICW": _grown("icw")}),
+          rules.at_most(HOLDS_BASE), why="The paper's own table has 4.4 times on case30."),
+    Claim("every other method with a context holds its base-case accuracy across N-1 and N-2",
+          "growth of the |V| error to the worse outage",
+          _each({label: _grown(name) for name, label in RIVALS.items()}),
+          rules.at_most(HOLDS_BASE),
+          unless=partial(_unlike, tuple(RIVALS), GRIDS_OF_TABLE, "base")),
     Claim("on case118 ICW is the most accurate method with a context", "error on N-2 over ICW's",
-          _over(RIVALS_OVER_ICW, ["case118"]), rules.above(1)),
+          OVER_ICW, rules.above(1), unless=ON_118),
     Claim("on case118 ICW is about 2 times below MMNP and TTF-Ensemble on |V| and 3 to 6 times on "
           "θ",
-          "error on N-2 over ICW's", _over(RIVALS_OVER_ICW, ["case118"]), rules.REACHES,
-          {f"{name} on case118": 2 if "|V|" in name else 3 for name in RIVALS_OVER_ICW}),
+          "error on N-2 over ICW's", OVER_ICW, rules.FACTOR, PAPER_OVER_ICW, unless=ON_118),
     Claim("on case30 ICW has the lowest |V| error of the methods with a context on the intact grid",
-          "|V| error", partial(_on_case30, "base"), rules.first_smallest()),
+          "|V| error", partial(_on_case30, "base"), rules.first_smallest(),
+          unless=partial(ON_30, "base")),
     Claim("on case30 ICW stays within the same band as the other methods with a context under "
           "outages",
-          "|V| error on N-2", partial(_on_case30, "N-2"), rules.first_smallest(SAME_BAND)),
+          "|V| error on N-2", partial(_on_case30, "N-2"), rules.first_smallest(SAME_BAND),
+          unless=partial(ON_30, "N-2")),
     Claim("no competing method is as accurate and as cheap to adapt",
           "methods with at most ICW's |V| error on N-2, no more solves and no gradient steps",
-          _as_good_as_icw, rules.at_most(0)),
+          _as_good_as_icw, rules.at_most(0),
+          unless=partial(_unlike, tuple(RIVALS), GRIDS_OF_TABLE, "N-2")),
 )  # fmt: skip
 
 ARTEFACTS = (

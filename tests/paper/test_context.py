@@ -9,8 +9,9 @@ from gridshift.learn.moments import EPS
 from gridshift_paper import context_size, context_sweep, spectra
 from gridshift_paper.claims import Judged, Verdict
 from gridshift_paper.context_size import SIZES, captured
-from gridshift_paper.context_sweep import SWEEPS, SWEEPS_NO_DROPOUT
-from gridshift_paper.protocol import GRIDS, context_rows, rows_for_test
+from gridshift_paper.context_sweep import ORDERS, PAPER_SWEEP, SWEEP, pool, prefixes
+from gridshift_paper.outages import COMPENSATION
+from gridshift_paper.protocol import GRIDS, context_rows, rows_for_test, topology
 from gridshift_paper.records import Book
 from gridshift_paper.spectra import (
     COVARIANCE,
@@ -125,25 +126,49 @@ def test_tables_have_the_papers_numbers_beside_ours(book, name, told):
     assert artefact.draw(rows).axes
 
 
-def test_the_sweep_sets_the_papers_table_beside_ours(covariance):
+def swept(grid, base, errors):
+    """Rows of a sweep: errors of ICW by order and size, and a frozen error of 0.04."""
+    about = {"grid": grid, "base": base, "seed": 0, "outage": "line:1", "q_gen": 0.006, "v": 2e-4}
+    rows = [
+        {"n": n, "order": order, "method": "icw", "overall": error, "context_rows": n - 10, **about}
+        for order, by_size in errors.items() for n, error in by_size.items()
+    ]  # fmt: skip
+    return [*rows, {"n": 0, "order": "", "method": "frozen", "overall": 0.04, **about}]
+
+
+def test_the_sweep_is_judged_in_the_papers_order_and_in_a_random_one():
     """From made-up rows, as its grids are too large for a test."""
-    sizes = {400: 0.004, 1600: 0.002}
-    frame = rows_of(sizes, "case118").assign(context_rows=[400, 1590], q_gen=0.006, v=2e-4)
-    others = [frame.assign(method=method) for method in ("perfect", "context-mean")]
-    frozen = frame.iloc[:1].assign(method="frozen", n=0, overall=0.04)
+    paper = {n: row[0] for n, row in PAPER_SWEEP["case118"].items()}
+    others = {n: row[1:3] for n, row in PAPER_SWEEP["case118"].items()}
+    errors = {"unshuffled": paper, "shuffled": {400: 0.002, 1600: 0.00195}}
+    frame = pd.DataFrame(swept("case118", "exact", errors))
+    for row, n in enumerate(frame.n):
+        frame.loc[row, ["q_gen", "v"]] = others.get(n, (0.05, 1e-3))
+    rows = {SWEEP.name: frame, COMPENSATION.name: pd.DataFrame()}
     artefact = named("context-sweep")
-    swept = pd.concat([frame, *others, frozen])
-    better = swept.assign(overall=swept.overall / 2)
-    rows = {SWEEPS.name: swept, SWEEPS_NO_DROPOUT.name: better}
-    errors, factors, levels = artefact.tables(rows)
-    assert levels.rows[0][2:4] == ["0.00400", "0.00200"]
-    assert errors.rows[0][:3] == [400, 0.00433, "0.00400"]
-    assert factors.rows[1][:3] == [1600, 17.2, "20.0"]
-    assert levels.rows[1][1] == 1590
-    growth = next(c for c in artefact.comments(rows) if isinstance(c, Judged))
-    # 0.04 over 0.004 and 0.002
-    assert "400 cases 10.0 (paper 8.30); 1,600 cases 20.0 (paper 17.2)" in growth.ours
-    assert growth.verdict == Verdict.HOLDS
+    table = next(iter(artefact.tables(rows)))
+    assert table.rows[0][:3] == [400, 0.00433, "0.00433"]
+    judged = [c for c in artefact.comments(rows) if isinstance(c, Judged)]
+    assert [one.verdict for one in judged[:3]] == [Verdict.OPEN, Verdict.FAILS, Verdict.HOLDS]
+    assert "15 of 15" in judged[0].ours
+    # 0.04 over 0.002 and 0.00195
+    assert "400 cases 20.0 (paper 8.30); 1,600 cases 20.5 (paper 17.2)" in judged[1].ours
+    assert {one.verdict for one in judged[3:]} == {Verdict.OPEN}, "nothing of case300"
+
+
+def test_prefixes_of_the_pool_have_the_fixed_spread_first_and_shuffled_ones_have_both():
+    """The variance of loads drawn with spread s is s^2 / 3: 0.04 / 3, then 0.0175 / 3."""
+    network = topology("case118", "line:34")
+    loads = pool("case118", "line:34", 4_000, 0)
+    factors = loads.load_p / network.load_power.real
+    first, second = (3 * factors[half].var() for half in (slice(2_000), slice(2_000, None)))
+    assert first == pytest.approx(0.04, rel=0.02)  # 198,000 numbers of relative error 0.2 %
+    assert second == pytest.approx(0.0175, rel=0.03)  # 2,000 spreads
+    scale = replace(TINY, num_context=10)
+    sizes = {o: dict(prefixes(scale, "case118", "line:34", 0, o)) for o in ORDERS}
+    whole = [np.sort(by_size[40].x.sum(1)) for by_size in sizes.values()]
+    np.testing.assert_array_equal(*whole)  # the same cases in another order
+    assert not np.array_equal(sizes["shuffled"][10].x, sizes["unshuffled"][10].x)
 
 
 def test_the_distance_left_is_a_share_of_that_of_the_smallest_context(covariance):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from gridshift.learn.whitening import fit_zca
-from gridshift_paper import round_trip, shift
+from gridshift_paper import shift, third_moment
 from gridshift_paper.protocol import (
     GRIDS,
     WIDE_SPREAD,
@@ -11,7 +11,6 @@ from gridshift_paper.protocol import (
     training_rows,
 )
 from gridshift_paper.records import Book
-from gridshift_paper.round_trip import ROUND_TRIP
 from gridshift_paper.shift import (
     DISTANCES,
     HISTOGRAMS,
@@ -21,9 +20,10 @@ from gridshift_paper.shift import (
     at_level,
     mmd_drop,
 )
+from gridshift_paper.third_moment import ROUND_TRIP
 from tests.paper.conftest import TINY
 
-ARTEFACTS = (*shift.ARTEFACTS, *round_trip.ARTEFACTS)
+ARTEFACTS = (*shift.ARTEFACTS, *third_moment.ARTEFACTS)
 OUTAGE = GRIDS["case30"].double
 # 50 rows of 60 outputs are what a test has time for
 pytestmark = pytest.mark.filterwarnings("ignore::gridshift.errors.RankDeficientWarning")
