@@ -1,9 +1,11 @@
 """Arguments of public functions: what they must be, said in one line where they are not."""
 
 import math
+from collections.abc import Iterable
 from numbers import Integral, Real
+from typing import Any
 
-from gridshift.errors import GridshiftError
+from gridshift.errors import GridshiftError, OutageError
 
 
 def whole_number(
@@ -48,3 +50,20 @@ def shown(value: object) -> str:
     """A value as a message shows it, on one line and not too long."""
     text = " ".join(repr(value).split())
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def outage_labels(outage: object) -> list[str]:
+    """The labels of an outage that a caller gives.
+
+    Raises:
+        OutageError: a text, or something else than a collection of texts.
+    """
+    if isinstance(outage, str):
+        raise OutageError(f"give the elements of an outage as a list, not as text: [{outage!r}]")
+    labels: list[Any] = list(outage) if isinstance(outage, Iterable) else [outage]
+    odd = [label for label in labels if not isinstance(label, str)]
+    if odd:
+        raise OutageError(
+            f"{shown(odd[0])} names no element; an outage is a list of labels such as 'line:9'"
+        )
+    return labels

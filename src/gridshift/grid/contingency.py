@@ -8,13 +8,13 @@ from typing import Literal
 
 import numpy as np
 
-from gridshift.arguments import expect, shown, whole_number
+from gridshift.arguments import expect, outage_labels, shown, whole_number
 from gridshift.arrays import Complex, Int
 from gridshift.errors import OutageError
 from gridshift.grid.after_outage import after_outage, knows, other_elements
 from gridshift.grid.equations import branch_loading
 from gridshift.grid.kernels.graph import unreachable
-from gridshift.grid.network import BusKind, Network, outage_labels
+from gridshift.grid.network import BusKind, Network
 from gridshift.grid.powerflow import RowStatus, nominal, solve
 from gridshift.grid.scenarios import named_rng, sample_loads
 

@@ -1,16 +1,16 @@
 """`Network`: a grid as frozen per-unit arrays; an outage makes a new one with the same layout."""
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import IntEnum
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import scipy.sparse as sp
 
-from gridshift.arguments import shown
+from gridshift.arguments import outage_labels
 from gridshift.arrays import Bool, Complex, Int, Real
 from gridshift.errors import OutageError
 
@@ -328,23 +328,6 @@ def bus_admittance(start: Int, end: Int, y: Complex, shunt: Complex) -> sp.csr_a
     columns = np.concatenate([start, end, start, end, buses])
     values = np.concatenate([y[:, 0], y[:, 1], y[:, 2], y[:, 3], shunt])
     return sp.csr_array((values, (rows, columns)), shape=(len(shunt), len(shunt)))
-
-
-def outage_labels(outage: object) -> list[str]:
-    """The labels of an outage that a caller gives.
-
-    Raises:
-        OutageError: a text, or something else than a collection of texts.
-    """
-    if isinstance(outage, str):
-        raise OutageError(f"give the elements of an outage as a list, not as text: [{outage!r}]")
-    labels: list[Any] = list(outage) if isinstance(outage, Iterable) else [outage]
-    odd = [label for label in labels if not isinstance(label, str)]
-    if odd:
-        raise OutageError(
-            f"{shown(odd[0])} names no element; an outage is a list of labels such as 'line:9'"
-        )
-    return labels
 
 
 GENERATOR_LIMITS = ("gen_q_min", "gen_q_max")

@@ -331,8 +331,7 @@ def _apply(operator: str, a: Real, b: Real) -> Real:
     if operator == ":":
         return _one(a) + np.arange(_range_length(a, b), dtype=float)[None]
     if operator in ("&&", "||"):
-        both, either = _one(a) and _one(b), _one(a) or _one(b)
-        return scalar(bool(both if operator == "&&" else either))
+        return scalar(bool(_one(a) and _one(b) if operator == "&&" else _one(a) or _one(b)))
     if operator in ("*", "/", "^"):
         # The matrix operators are the element-wise ones where one side is a single number.
         single = {"*": a.size == 1 or b.size == 1, "/": b.size == 1, "^": a.size == b.size == 1}
