@@ -40,6 +40,10 @@ class Line:
     weight: np.ndarray
 
     @property
+    def varied(self) -> np.ndarray:
+        return np.arange(len(self.weight))
+
+    @property
     def terms(self) -> LinearTerms:
         num = len(self.weight)
         return LinearTerms(

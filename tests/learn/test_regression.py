@@ -11,12 +11,8 @@ from gridshift.learn.model_file import ModelFiles
 from gridshift.learn.models import FittedModel, model_fields, restored_model
 from gridshift.learn.onnx_graph import write_onnx
 from gridshift.learn.products import products
-from gridshift.learn.regression import (
-    PENALTIES,
-    RegressionConfig,
-    components_of,
-    fit_regression,
-)
+from gridshift.learn.regression import RegressionConfig, fit_regression
+from gridshift.learn.rounds import PENALTIES, components_of
 
 
 def quadratic_rows(num_rows=600, num_inputs=6, num_outputs=8, seed=0):

@@ -120,7 +120,10 @@ def finish_part(started: Started, shard: "Shard", folder: Path, *, as_json: bool
         "gridshift merge shards14 --top 5 --export merged14-files",
         "gridshift merge shards14 --out merged14 --json",
     ],
-    writes={"out": ("screening.parquet", "summary.json", "report.html")},
+    writes={
+        "out": ("screening.parquet", "summary.json", "report.html"),
+        "export_to": ("outages.csv", "branches.parquet", "map.svg"),
+    },
 )
 @click.argument(
     "folders", nargs=-1, required=True, metavar="DIR...", type=click.Path(path_type=Path)

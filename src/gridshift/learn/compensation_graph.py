@@ -91,6 +91,8 @@ class CompensatedPart:
             value = graph.add("MatMul", y, graph.constant(matrix))
             return value if offset is None else graph.add("Add", value, graph.constant(offset))
 
+        if own.features == "nothing":
+            return []
         if own.features != "flows":
             if not self._linear.shape[1]:
                 return []
@@ -116,6 +118,8 @@ class CompensatedPart:
         """(F,) and (F,) largest size of each feature and how far it may move, from those of y."""
         own, maps = self.compensated.compensation, self._maps
         linear = np.abs(self._linear)
+        if own.features == "nothing":
+            return np.zeros(0), np.zeros(0)
         if own.features != "flows":
             first, moved = size @ linear, error @ linear
             if own.features == "differences":
