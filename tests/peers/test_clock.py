@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from gridshift.peers.clock import least_cpu_seconds, in_turns, pinned
+from gridshift.peers.clock import in_turns, least_cpu_seconds, pinned
 
 
 def test_programs_take_turns_and_are_warm_before_the_first_round():
