@@ -69,6 +69,7 @@ class Moments:
 
     @cached_property
     def spectrum(self) -> Spectrum:
+        """Eigenvalues and eigenvectors of the covariance."""
         return Spectrum.of(self.covariance)
 
 

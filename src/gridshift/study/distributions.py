@@ -46,6 +46,7 @@ class Fixed(Distribution):
     value: float = 1.0
 
     def quantiles(self, u: Real) -> Real:
+        """The value, for every share u (...)."""
         return np.full(u.shape, self.value)
 
 
@@ -154,6 +155,7 @@ class Empirical(Distribution):
         object.__setattr__(self, "values", found)
 
     def quantiles(self, u: Real) -> Real:
+        """The listed value below which the shares u (...) of the list lie."""
         rows = np.minimum((u * len(self.values)).astype(np.int64), len(self.values) - 1)
         return np.sort(self.values)[rows]
 

@@ -189,6 +189,7 @@ class Estimate:
 
     @property
     def half_width(self) -> float:
+        """Half the width of the interval."""
         return (self.high - self.low) / 2
 
     def of_the_rest(self, taken: "Estimate") -> "Estimate":

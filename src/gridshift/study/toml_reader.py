@@ -89,6 +89,7 @@ class TomlReader:
         self.problems.append(located(self.lines, key, problem))
 
     def table(self, parent: dict[str, Any], key: Key) -> dict[str, Any]:
+        """The table under the key's last part; empty, with a problem noted, if it is none."""
         found = parent.get(str(key[-1]), {})
         if isinstance(found, dict):
             return found
@@ -96,6 +97,7 @@ class TomlReader:
         return {}
 
     def entries(self, parent: dict[str, Any], key: Key) -> list[dict[str, Any]]:
+        """The tables of an array of them; none, with a problem noted, if it is none."""
         found = parent.get(str(key[-1]), [])
         if isinstance(found, list) and all(isinstance(entry, dict) for entry in found):
             return found
@@ -103,10 +105,12 @@ class TomlReader:
         return []
 
     def list_of(self, kind: type, parent: dict[str, Any], key: Key) -> tuple[Any, ...]:
+        """An object of a dataclass for each entry, as `built`."""
         entries = self.entries(parent, key)
         return tuple(self.built(kind, part, (*key, at)) for at, part in enumerate(entries))
 
     def optional(self, kind: type, parent: dict[str, Any], key: Key) -> Any:
+        """An object of a dataclass, as `built`; None where there is no such table."""
         return self.built(kind, self.table(parent, key), key) if key[-1] in parent else None
 
     def known(
@@ -144,6 +148,7 @@ class TomlReader:
         return self.checked(kind, {name: _frozen(v) for name, v in given.items()} | more, key)
 
     def checked(self, kind: type, given: dict[str, Any], key: Key) -> Any:
+        """The object of these fields; None, with its own problem noted, if it refuses them."""
         try:
             return kind(**given)
         except UncertaintyError as error:

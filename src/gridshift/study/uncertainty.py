@@ -113,6 +113,7 @@ class Drawn:
 
     @property
     def num_rows(self) -> int:
+        """R, the number of scenarios."""
         return self.loads.num_rows
 
     def require_exact(self, method: str) -> None:
