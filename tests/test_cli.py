@@ -157,6 +157,20 @@ def test_solve_counts_rows_by_status():
     assert found["us_per_row"] == pytest.approx(found["wall_s"] / 20 * 1e6)
 
 
+def test_solve_tells_what_generators_give_that_share_the_slack():
+    run = "solve", "case30", "--scenarios", "50", "--distributed-slack", "headroom"
+    found = payload(*run)
+    assert found["status"] == {"solved": 50}
+    assert found["distributed_slack"] == "headroom"
+    network = gs.read_grid("case30")
+    rng = gs.named_rng("case30", "solve")
+    loads = gs.sample_loads(network, rng, 50, spread=0.2, regime="fixed")
+    rows = gs.solve(network, loads, distributed_slack="headroom")
+    mean = dict(zip(network.gen_labels, rows.gen_p.mean(0) * network.base_mva, strict=True))
+    assert found["generation_mw"] == pytest.approx(mean)
+    assert payload(*run[:4])["generation_mw"] is None
+
+
 def test_compiling_is_told_once_and_timed(capsys):
     times = CompileTimes()
     for _ in range(2):

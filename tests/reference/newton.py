@@ -72,3 +72,37 @@ def dense_newton(network, start, load_power, *, tol=1e-10, max_steps=20):
         angle[free] -= step[: len(free)]
         size[pq] -= step[len(free) :]
     return size * np.exp(1j * angle), False
+
+
+def dense_distributed(network, start, load_power, schedule, factor, *, tol=1e-12, max_steps=30):
+    """(voltage, imbalance, converged): generators (G,) give `schedule` + `factor` * imbalance.
+
+    The active balance of the slack bus is one equation more, the imbalance one unknown more.
+    Exact derivatives by every unknown; no limits.
+    """
+    y, s = bus_matrix(network), np.array(network.bus_fixed, complex)
+    np.subtract.at(s, network.load_bus, load_power)
+    np.add.at(s, network.gen_bus, schedule)
+    share = np.zeros(len(s))
+    np.add.at(share, network.gen_bus, factor)
+    slack = np.flatnonzero(network.bus_kind == 3)
+    free, pq = np.flatnonzero(network.bus_kind != 3), np.flatnonzero(network.bus_kind == 1)
+    every = np.arange(len(s))
+    angle, size, imbalance = np.angle(start), np.abs(start), 0.0
+    rows = np.concatenate([free, slack, len(s) + pq])
+    columns = np.concatenate([free, len(s) + pq])
+    for _ in range(max_steps + 1):
+        power = s + share * imbalance
+        # all equations by all angles and magnitudes, then those that count
+        f, j = balance_and_jacobian(y, power, angle, size, every, every)
+        by_imbalance = np.concatenate([-share, np.zeros(len(s))])[rows]
+        f, j = f[rows], np.column_stack([j[np.ix_(rows, columns)], by_imbalance])
+        if np.abs(f).max() <= tol:
+            return size * np.exp(1j * angle), imbalance, True
+        if not np.isfinite(f).all():
+            break
+        step = np.linalg.solve(j, f)
+        angle[free] -= step[: len(free)]
+        size[pq] -= step[len(free) : -1]
+        imbalance -= step[-1]
+    return size * np.exp(1j * angle), imbalance, False

@@ -7,6 +7,7 @@ import pandapower as pp
 import pytest
 
 from gridshift.grid.contingency import assess, cut_off_buses
+from gridshift.grid.generation import Participants, generators, with_columns
 from gridshift.grid.powerflow import nominal, solve
 from gridshift.grid.readers import read_grid
 from gridshift.grid.scenarios import LoadScenarios
@@ -15,11 +16,8 @@ from gridshift.study.description import UncertaintyError
 from gridshift.study.generation import (
     Balance,
     Limit,
-    Participants,
     SetPoint,
-    generators,
     participants,
-    with_columns,
     with_set_points,
 )
 from tests.reference.grids import branch_two_port, make_network

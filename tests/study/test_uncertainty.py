@@ -9,12 +9,13 @@ import pytest
 from scipy import stats
 
 from gridshift.errors import MemoryNeededError, ScenarioError
+from gridshift.grid.generation import generators
 from gridshift.grid.powerflow import solve
 from gridshift.grid.readers import read_grid
 from gridshift.grid.scenarios import LoadScenarios, named_rng, scenarios
 from gridshift.study.description import UncertaintyError
 from gridshift.study.distributions import Beta, Empirical, Fixed, Lognormal, Normal, Uniform
-from gridshift.study.generation import Balance, Limit, SetPoint, generators
+from gridshift.study.generation import Balance, Limit, SetPoint
 from gridshift.study.groups import Area, Correlation, Group
 from gridshift.study.spread import SpreadOfLoads
 from gridshift.study.uncertainty import Uncertainty, draw

@@ -97,6 +97,11 @@ q_limits_option = click.option(
     "--q-limits", is_flag=True,
     help="Keep reactive limits: a generator that reaches one no longer holds its voltage.",
 )  # fmt: skip
+distributed_slack_option = click.option(
+    "--distributed-slack", type=click.Choice(["generation", "headroom", "given"]),
+    help="Generators share losses and changes of demand, by their schedule, by what their active "
+    "limits leave, or by the file's factors.  [default: the slack bus alone]",
+)  # fmt: skip
 seed_option = click.option(
     "--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True,
     help="Root random seed.",

@@ -2,7 +2,9 @@
 
 import time
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +16,7 @@ from gridshift.cli.group import command
 from gridshift.cli.kernels import watch_compiler
 from gridshift.cli.options import (
     GRID_KEY,
+    distributed_slack_option,
     grid_argument,
     outage_option,
     q_limits_option,
@@ -24,9 +27,12 @@ from gridshift.cli.output import emit, progress, table
 from gridshift.threads import usable_cores
 
 if TYPE_CHECKING:
+    from gridshift.grid.distributed_slack import ShareBy
     from gridshift.grid.network import Network
     from gridshift.grid.powerflow import BatchSolution
     from gridshift.grid.scenarios import LoadScenarios, Scenarios
+
+    Solving = Callable[[Network, LoadScenarios], BatchSolution]
 
 BLOCK_BYTES = 1 << 28
 """Scenarios that `solve` draws and solves at a time, with their results."""
@@ -41,6 +47,9 @@ BLOCK_BYTES = 1 << 28
         "num_rows_at_limits": "with --q-limits: solved rows with a generator at a limit; else null",
         "at_limits": "with --q-limits: share of the solved rows by bus whose generators are at a "
         "limit, the most frequent first; else null",
+        "distributed_slack": "by what generators share losses and changes of demand; else null",
+        "generation_mw": "with --distributed-slack: mean active power over the solved rows of each "
+        "generator that takes part, MW; else null",
         "worst_mismatch": "largest power mismatch of a solved row, p.u.",
         "worst_mismatch_mva": "the same in MW or Mvar",
         "warm_up_s": "time for the nominal point and two rows beforehand, s, compiling included",
@@ -57,6 +66,7 @@ BLOCK_BYTES = 1 << 28
         "--threads 1",
         "gridshift solve case14 --out state14 --json",
         "gridshift solve case14 --q-limits",
+        "gridshift solve case14 --distributed-slack generation",
     ],
 )
 @grid_argument
@@ -65,6 +75,7 @@ BLOCK_BYTES = 1 << 28
 @spread_option
 @seed_option
 @q_limits_option
+@distributed_slack_option
 @click.option(
     "--threads", type=click.IntRange(1, 1024), help="Threads to use.  [default: all cores]"
 )
@@ -74,7 +85,7 @@ BLOCK_BYTES = 1 << 28
 )  # fmt: skip
 def solve(
     grid: str, outage: str, scenarios: int, spread: float, seed: int, q_limits: bool,
-    threads: int | None, out: Path | None, as_json: bool,
+    distributed_slack: "ShareBy | None", threads: int | None, out: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Exact AC power flow for many load scenarios of one topology.
 
@@ -82,6 +93,7 @@ def solve(
     """
     from gridshift.errors import NotConvergedError
     from gridshift.grid.contingency import outage_text
+    from gridshift.grid.distributed_slack import SlackShares
     from gridshift.grid.powerflow import solve as solve_rows
     from gridshift.grid.readers import read_grid
     from gridshift.grid.scenarios import named_rng
@@ -99,20 +111,24 @@ def solve(
     loads = drawn_when_needed(network, rng, scenarios, spread=spread, regime="fixed")
     threads = threads or usable_cores()
     began = time.perf_counter()
-    solve_rows(found.network, loads.rows(slice(2)), threads=threads, q_limits=q_limits)
+    shares = None if distributed_slack is None else SlackShares.of(network, distributed_slack)
+    solving = partial(solve_rows, threads=threads, q_limits=q_limits, distributed_slack=shares)
+    solving(found.network, loads.rows(slice(2)))
     warm_up_s = nominal_s + time.perf_counter() - began
-    rows = _solved_in_blocks(found.network, loads, threads, q_limits)
+    rows = _solved_in_blocks(found.network, loads, solving)
+    generation = None if shares is None else rows.generation(found.network, shares.labels)
     counts, worst, wall_s = rows.counts, rows.worst, rows.seconds
     payload = {
         "grid": network.name, "outage": text, "num_rows": scenarios, "status": counts,
         "num_rows_at_limits": rows.num_at_limits if q_limits else None,
         "at_limits": rows.at_limits(network) if q_limits else None,
+        "distributed_slack": distributed_slack, "generation_mw": generation,
         "worst_mismatch": worst,
         "worst_mismatch_mva": None if worst is None else worst * network.base_mva,
         "warm_up_s": warm_up_s,
         "compile_s": compiler.seconds - compiled, "wall_s": wall_s,
         "us_per_row": wall_s / scenarios * 1e6, "threads": threads,
-        "files": [] if out is None else _state_files(found.network, out),
+        "files": [] if out is None else _state_files(found.network, solving, out),
     }  # fmt: skip
 
     def render(console) -> None:
@@ -121,6 +137,7 @@ def solve(
             *((f"rows {name.replace('_', ' ')}", num) for name, num in payload["status"].items()),
             *([("rows with a generator at a limit", rows.num_at_limits)] if q_limits else []),
             *([("most often", _most(rows.at_limits(network)))] if rows.num_at_limits else []),
+            *((f"mean of {name} (MW)", mw) for name, mw in _largest(generation)),
             ("worst mismatch (MVA)", payload["worst_mismatch_mva"]),
             (f"time on {threads} threads (s)", wall_s),
             ("time per row (µs)", payload["us_per_row"]),
@@ -149,6 +166,11 @@ def _most(at_limits: dict[str, float]) -> str:
     return ", ".join(shown)
 
 
+def _largest(generation: dict[str, float] | None) -> list[tuple[str, float]]:
+    """The generators that give most."""
+    return sorted((generation or {}).items(), key=lambda pair: -pair[1])[:5]
+
+
 @dataclass
 class _Rows:
     """What has become of the rows solved so far."""
@@ -159,6 +181,8 @@ class _Rows:
     num_at_limits: int = 0
     at_bus: Any = 0
     """(B,) rows with a bus's generators at a limit."""
+    given: Any = 0
+    """(G,) active power of generators summed over solved rows, p.u."""
 
     def add(self, solution: "BatchSolution") -> None:
         """Count some rows."""
@@ -168,6 +192,18 @@ class _Rows:
         if solution.at_limit is not None:
             self.num_at_limits += int(solution.at_limit.any(1).sum())
             self.at_bus = self.at_bus + (solution.at_limit != 0).sum(0)
+
+        if solution.gen_p is not None:
+            self.given = self.given + solution.gen_p[solution.solved].sum(0)
+
+    def generation(self, network: "Network", labels: Sequence[str]) -> dict[str, float]:
+        """Mean active power of these generators, MW, as far as the topology has them."""
+        solved = self.counts["solved"]
+        return {
+            label: float(power) * network.base_mva / solved
+            for label, power in zip(network.gen_labels, self.given, strict=True)
+            if label in labels
+        } if solved else {}  # fmt: skip
 
     def at_limits(self, network: "Network") -> dict[str, float]:
         """Share of the solved rows by bus, the largest first."""
@@ -181,20 +217,19 @@ class _Rows:
         }  # fmt: skip
 
 
-def _state_files(network: "Network", folder: Path) -> list[str]:
+def _state_files(network: "Network", solving: "Solving", folder: Path) -> list[str]:
     """Write the state at nominal demand."""
     from gridshift.exchange.state import write_state
-    from gridshift.grid.powerflow import nominal
+    from gridshift.grid.scenarios import nominal_loads
 
-    return [str(path) for path in write_state(nominal(network), folder)]
+    return [str(path) for path in write_state(solving(network, nominal_loads(network)), folder)]
 
 
 def _solved_in_blocks(
-    network: "Network", loads: "Scenarios | LoadScenarios", threads: int, q_limits: bool
+    network: "Network", loads: "Scenarios | LoadScenarios", solving: "Solving"
 ) -> _Rows:
     """Solve all rows, as many at a time as memory allows."""
     from gridshift.grid.powerflow import RowStatus
-    from gridshift.grid.powerflow import solve as solve_rows
 
     rows = _Rows()
     size = max(1024, BLOCK_BYTES // (8 * (4 * network.num_loads + 2 * network.num_buses)))
@@ -202,7 +237,7 @@ def _solved_in_blocks(
         for first in range(0, loads.num_rows, size):
             part = loads.rows(slice(first, first + size))
             began = time.perf_counter()
-            solution = solve_rows(network, part, threads=threads, q_limits=q_limits)
+            solution = solving(network, part)
             rows.seconds += time.perf_counter() - began
             rows.add(solution)
             if size < loads.num_rows:

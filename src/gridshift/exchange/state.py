@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -135,7 +136,12 @@ def _state(solution: BatchSolution, loads: LoadScenarios | None, row: int) -> Qu
         raise ScenarioError(f"row {row} has no solution, so there is no state to export")
     part = slice(row, row + 1)
     demands = nominal_loads(solution.network) if loads is None else loads.rows(part)
-    return quantities(solution.network, demands, solution.voltage[part])
+    network, given = solution.network, solution.gen_p
+    if given is None:
+        return quantities(network, demands, solution.voltage[part])
+    moved = replace(network, gen_p=given[row].copy(), outage_of=None)
+    found = quantities(moved, demands, solution.voltage[part])
+    return found._replace(gen_p=given[part] * network.base_mva)
 
 
 def _bus_results(net: Any, network: Network, found: Quantities) -> pd.DataFrame:

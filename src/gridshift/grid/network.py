@@ -72,6 +72,12 @@ class Network:
     """(G,) least reactive power, positive when produced; -inf where there is no limit."""
     gen_q_max: Real = field(default_factory=lambda: np.full((), np.inf))
     """(G,) most reactive power. Limits count only where a solution is asked to keep them."""
+    gen_p_min: Real = field(default_factory=lambda: np.full((), -np.inf))
+    """(G,) least active power, positive when produced; -inf where there is no limit."""
+    gen_p_max: Real = field(default_factory=lambda: np.full((), np.inf))
+    gen_weight: Real = field(default_factory=lambda: np.zeros(()))
+    """(G,) share of each generator in a distributed slack, as the source gives it; not normalised.
+    It and active limits count only where a solution is asked for a distributed slack."""
 
     branch_labels: tuple[str, ...]
     """(E,) element that each branch belongs to; empty for one that cannot be switched."""
@@ -316,8 +322,8 @@ class Network:
 
     @property
     def limits_digest(self) -> str:
-        """Hexadecimal digest of the limits of generators."""
-        values = [getattr(self, name).tobytes() for name in GENERATOR_LIMITS]
+        """Hexadecimal digest of the reactive limits of generators."""
+        values = [self.gen_q_min.tobytes(), self.gen_q_max.tobytes()]
         return hashlib.sha256(b"".join(values)).hexdigest()
 
 
@@ -330,8 +336,8 @@ def bus_admittance(start: Int, end: Int, y: Complex, shunt: Complex) -> sp.csr_a
     return sp.csr_array((values, (rows, columns)), shape=(len(shunt), len(shunt)))
 
 
-GENERATOR_LIMITS = ("gen_q_min", "gen_q_max")
-"""Fields with a limit of each generator."""
+GENERATOR_LIMITS = ("gen_q_min", "gen_q_max", "gen_p_min", "gen_p_max", "gen_weight")
+"""Fields of each generator that count only on request: limits, and shares in the slack."""
 _SHARED = (
     "bus_kind", "bus_shunt", "bus_fixed", "bus_v_set", "v_start", "load_bus", "load_power",
     "gen_bus", "gen_p", "branch_from", "branch_to", "branch_y", "branch_rating", *GENERATOR_LIMITS,

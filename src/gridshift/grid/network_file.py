@@ -17,7 +17,7 @@ import numpy as np
 from gridshift.errors import StorageError
 from gridshift.grid.network import Network
 
-FORMAT = "gridshift network 4"
+FORMAT = "gridshift network 5"
 
 
 def network_content(network: Network, notes: Sequence[str], *, key: str) -> bytes:

@@ -1,8 +1,7 @@
 """Exact AC power flow for many scenarios of one topology."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from enum import IntEnum
+from dataclasses import replace
 from functools import partial
 from typing import get_args
 
@@ -10,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridshift.arguments import number, whole_number
-from gridshift.arrays import Bool, Complex, Int, Real
-from gridshift.errors import GridshiftError, NotConvergedError
+from gridshift.arrays import Bool, Int, Real
+from gridshift.errors import GridshiftError
+from gridshift.grid.distributed_slack import TIGHTER, ShareBy, SlackShares, solve_distributed
 from gridshift.grid.engine import Device
 from gridshift.grid.equations import branch_loading, branch_powers
 from gridshift.grid.following import NEWTON_STEPS, Followed, Origin, follow
@@ -21,75 +21,8 @@ from gridshift.grid.pivoting import pivoting_newton
 from gridshift.grid.prepared import Prepared, prepare
 from gridshift.grid.reactive import ReactiveLimits
 from gridshift.grid.scenarios import LoadScenarios, demands, nominal_loads
+from gridshift.grid.solution import BatchSolution, RowStatus
 from gridshift.memory import require_memory
-
-
-class RowStatus(IntEnum):
-    """What became of one row; the one taxonomy of the product."""
-
-    SOLVED = 0
-    NO_CONVERGENCE = 1
-    SINGULAR = 2
-    IMPLAUSIBLE = 3
-    """A root of the equations, but not the operating one: no path of rising demand leads to it."""
-    ISLANDED = 4
-    NOT_RUN = 5
-    UNSETTLED_LIMITS = 6
-    """Buses change between their set-point and their reactive limit without end."""
-
-    @property
-    def text(self) -> str:
-        """The name in lower case, as tables and JSON have it."""
-        return self.name.lower()
-
-
-@dataclass(frozen=True, kw_only=True)
-class BatchSolution:
-    """Voltages of R scenarios on one topology. A row that failed is NaN and says why."""
-
-    network: Network
-    voltage: Complex
-    """(R, B) complex bus voltages; NaN in every row whose status is not SOLVED."""
-    status: Int
-    """(R,) values of `RowStatus`."""
-    iterations: Int
-    """(R,)"""
-    mismatch: Real
-    """(R,) largest specified active or reactive power mismatch, p.u.; NaN where not run."""
-    reason: str = ""
-    """Why rows were not run, in words; empty if all were."""
-    powers: Real | None = None
-    """(R, E, 4) active and reactive power into each branch at its from and its to end, if asked."""
-    loading: Real | None = None
-    """(R, E) larger loading of a branch's two ends as a fraction of its rating, if asked."""
-    at_limit: NDArray[np.int8] | None = None
-    """(R, B) where generators are at a reactive limit and the bus is not held at its set-point: 1
-    at the upper limit, -1 at the lower one; None if limits were not asked for."""
-
-    @property
-    def solved(self) -> Bool:
-        """(R,)"""
-        return self.status == RowStatus.SOLVED
-
-    def counts(self) -> dict[str, int]:
-        """Number of rows per status, those that occur only, 'solved' always."""
-        found = {s.text: int((self.status == s).sum()) for s in RowStatus}
-        return {k: v for k, v in found.items() if v or k == RowStatus.SOLVED.text}
-
-    def require_converged(self) -> "BatchSolution":
-        """This solution, if every row is solved.
-
-        Raises:
-            NotConvergedError: with the first row numbers that are not.
-        """
-        failed = np.flatnonzero(~self.solved)
-        if len(failed):
-            shown = ", ".join(map(str, failed[:5])) + (", ..." if len(failed) > 5 else "")
-            raise NotConvergedError(
-                f"{len(failed)} of {len(self.status)} rows have no solution (rows {shown}): "
-                + ", ".join(f"{v} {k}" for k, v in self.counts().items() if v)
-            )
-        return self
 
 
 def solve(
@@ -102,6 +35,7 @@ def solve(
     powers: bool = False,
     loading: bool = False,
     q_limits: bool = False,
+    distributed_slack: ShareBy | SlackShares | None = None,
     device: Device = "cpu",
 ) -> BatchSolution:
     """Solve every row from the topology's nominal point; a row that fails never touches another.
@@ -120,10 +54,13 @@ def solve(
         powers: return branch powers.
         loading: return branch loading.
         q_limits: keep the reactive limits of generators, row by row (`reactive`).
+        distributed_slack: generators that share losses and changes of demand, by `generation`,
+            `headroom` or as `given` in the source (`SlackShares.of`); None: the slack bus alone.
         device: where the chord steps run, 'cpu' or 'gpu' (CUDA; not measured on a device yet).
 
     Raises:
         GridshiftError: a setting that means nothing, or a GPU that isn't there.
+        NotConvergedError: a distributed slack on a grid without a solution at nominal demand.
         ScenarioError: arrays whose shape does not fit the network.
         MemoryNeededError: the results don't fit into memory.
     """
@@ -137,6 +74,17 @@ def solve(
         cut = islanded(prepared, num_rows)
         nowhere = np.zeros(cut.voltage.shape, np.int8)
         return replace(cut, at_limit=nowhere if q_limits else None)
+    if distributed_slack is not None:
+        shares, inside = distributed_slack, partial(
+            solve, tol=TIGHTER * tol, max_iterations=max_iterations, threads=threads,
+            q_limits=q_limits, device=device,
+        )  # fmt: skip
+        if not isinstance(shares, SlackShares):
+            shares = SlackShares.of(network.outage_of or network, shares)
+        return solve_distributed(
+            network, loads, shares, inside, limit=tol * network.tolerance_base, powers=powers,
+            loading=loading,
+        )  # fmt: skip
     plain = partial(
         _solved, prepared, tol=tol, max_iterations=max_iterations, threads=threads, powers=powers,
         loading=loading, device=device,

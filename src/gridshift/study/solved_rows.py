@@ -9,11 +9,12 @@ import numpy as np
 
 from gridshift.arrays import Bool, Complex, Int
 from gridshift.grid.contingency import Outage, outage_text
+from gridshift.grid.generation import generators
 from gridshift.grid.network import Network
 from gridshift.grid.powerflow import RowStatus, solve
 from gridshift.grid.prepared import Prepared, prepare_all
 from gridshift.grid.scenarios import LoadScenarios, named_rng
-from gridshift.study.generation import Balance, generators
+from gridshift.study.generation import Balance
 from gridshift.study.uncertainty import Drawn, Uncertainty, draw
 from gridshift.study.varied_grids import Variation, draw_outages
 

@@ -13,6 +13,7 @@ import numpy as np
 from gridshift.arguments import shown, whole_number
 from gridshift.arrays import Int, Real
 from gridshift.errors import ScenarioError
+from gridshift.grid.generation import Participants, generators, with_columns
 from gridshift.grid.network import Network
 from gridshift.grid.scenarios import (
     LoadScenarios,
@@ -27,11 +28,8 @@ from gridshift.study.distributions import Fixed
 from gridshift.study.generation import (
     Balance,
     Limit,
-    Participants,
     SetPoint,
-    generators,
     participants,
-    with_columns,
     with_set_points,
 )
 from gridshift.study.groups import (

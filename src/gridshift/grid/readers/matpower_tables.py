@@ -20,6 +20,8 @@ NEEDED = {
     "branch": "F_BUS T_BUS BR_R BR_X BR_B RATE_A RATE_C TAP SHIFT BR_STATUS",
 }
 """Columns that the power flow, limits and ratings need."""
+OPTIONAL_OF_GEN = ("PMAX", "PMIN", "APF")
+"""What a distributed slack can use, if the table is so wide."""
 
 _DCLINE = ["F_BUS", "T_BUS", "BR_STATUS", "PF", "PT", "QF", "QT", "VF", "VT", "PMIN", "PMAX",
            "QMINF", "QMAXF", "QMINT", "QMAXT", "LOSS0", "LOSS1"]  # fmt: skip
@@ -99,6 +101,9 @@ class Tables:
             v=np.concatenate([self.gen["VG"][gen], c["VF"][ends[0]], c["VT"][ends[1]]]),
             q_min=np.concatenate([self.gen["QMIN"][gen], c["QMINF"][ends[0]], c["QMINT"][ends[1]]]),
             q_max=np.concatenate([self.gen["QMAX"][gen], c["QMAXF"][ends[0]], c["QMAXT"][ends[1]]]),
+            p_min=self._of_gens("PMIN", -np.inf, gen, ends),
+            p_max=self._of_gens("PMAX", np.inf, gen, ends),
+            weight=self._of_gens("APF", 0.0, gen, ends),
             num_gens=len(gen),
         )
 
@@ -121,6 +126,12 @@ class Tables:
         served = np.isin(np.arange(len(kind)), self.sources.bus)
         return np.where(served | (kind == ISOLATED), kind, 1)
 
+    def _of_gens(self, column: str, none: float, gen: Int, ends: list[Int]) -> Real:
+        """An optional column of the generators; `none` for what it doesn't give and for dclines."""
+        given = self.gen[column][gen] if column in self.gen else np.full(len(gen), none)
+        given = np.where(np.isnan(given), none, given)
+        return np.concatenate([given, np.full(len(ends[0]) + len(ends[1]), none)])
+
     def _there(self, numbers: Real) -> Bool:
         rows = self.row_of(numbers)
         return (rows >= 0) & self.bus_on[rows]
@@ -139,6 +150,11 @@ class Sources:
     """Set-point of the voltage magnitude, p.u."""
     q_min: Real
     q_max: Real
+    p_min: Real
+    """-inf where the file gives none."""
+    p_max: Real
+    weight: Real
+    """APF, share in a distributed slack; 0 where the file gives none."""
     num_gens: int
     """So many are rows of gen, the others are ends of dclines."""
 
@@ -165,6 +181,10 @@ def tables_of(fields: Mapping[str, Value | tuple[str, ...]], source: str) -> Tab
         }
         for table in NEEDED
     }
+    for name in OPTIONAL_OF_GEN:
+        number = COLUMN_FUNCTIONS["idx_gen"][name]
+        if np.asarray(fields["gen"]).shape[1] >= number:
+            columns["gen"][name] = np.asarray(fields["gen"])[:, number - 1].copy()
     dcline = np.asarray(fields.get("dcline", np.zeros((0, len(_DCLINE)))), float)
     if not len(dcline):
         dcline = np.zeros((0, len(_DCLINE)))

@@ -73,6 +73,10 @@ class Assembled:
     gen_v: Real
     gen_q: Real
     """(G, 2) least and most reactive power, infinite where there is no limit."""
+    gen_p_range: Real
+    """(G, 2) least and most active power, infinite where there is no limit."""
+    gen_weight: Real
+    """(G,) slack_weight."""
     branch_range: dict[str, tuple[int, int]]
     """First and last-plus-one branch of each table."""
     branch_from: Int
@@ -143,6 +147,7 @@ def _arrays(net, num_gens: int, ppc: dict, ppci: dict) -> Assembled:
     inner = {kind: bus_of[numbers] for kind, numbers in net._pd2ppc_lookups["aux"].items()}
     ends = branch[:, [idx_brch.F_BUS, idx_brch.T_BUS]].astype(np.int64)
     ends = np.where(ends < count, ends, -1)
+    labels = _generator_labels(net, num_gens, ppci["internal"]["gen_is"])
     return Assembled(
         net=net,
         notes=[],
@@ -153,11 +158,16 @@ def _arrays(net, num_gens: int, ppc: dict, ppci: dict) -> Assembled:
         demand=(bus[:, idx_bus.PD] + 1j * bus[:, idx_bus.QD]) / base,
         bus_of=bus_of,
         inner_bus=inner,
-        gen_label=_generator_labels(net, num_gens, ppci["internal"]["gen_is"]),
+        gen_label=labels,
         gen_bus=gen[:, idx_gen.GEN_BUS].astype(np.int64),
         gen_p=gen[:, idx_gen.PG] / base,
         gen_v=gen[:, idx_gen.VG].copy(),
         gen_q=_reactive_limits(net, gen[:, [idx_gen.QMIN, idx_gen.QMAX]]) / base,
+        gen_p_range=np.stack(
+            [_given(net, labels, "min_p_mw", -np.inf), _given(net, labels, "max_p_mw", np.inf)], 1
+        )
+        / base,
+        gen_weight=_given(net, labels, "slack_weight", 0.0),
         branch_range=dict(net._pd2ppc_lookups["branch"]),
         branch_from=ends[:, 0],
         branch_to=ends[:, 1],
@@ -174,6 +184,16 @@ def _reactive_limits(net, limits: Real) -> Real:
     first, last = net._gen_order.get("ext_grid", (0, 0))
     limits[first:last] = -np.inf, np.inf
     return limits
+
+
+def _given(net, labels: list[str], column: str, none: float) -> Real:
+    """(G,) what the tables say of each generator; `none` where they don't, and of dclines."""
+    found = np.full(len(labels), none)
+    for row, label in enumerate(labels):
+        kind, _, index = label.partition(":")
+        if kind != "dcline" and column in net[kind]:
+            found[row] = net[kind].at[int(index), column]
+    return np.where(np.isnan(found), none, found)
 
 
 def _generator_labels(net, num_gens: int, in_service: Bool) -> list[str]:

@@ -45,10 +45,12 @@ _LIMITS = ("max_p_mw", "min_q_from_mvar", "min_q_to_mvar", "max_q_from_mvar", "m
 
 TABLES = {
     "bus": Table(("vn_kv",), ends=(), optional=("min_vm_pu", "max_vm_pu")),
-    "ext_grid": Table(("vm_pu", "va_degree"), filled={"slack_weight": 1.0}),
+    "ext_grid": Table(("vm_pu", "va_degree"), filled={"slack_weight": 1.0},
+                      optional=("min_p_mw", "max_p_mw")),
     "gen": Table(("p_mw", "vm_pu", "scaling"),
                  filled={"slack": False, "slack_weight": 0.0, "sn_mva": NAN},
-                 optional=("min_q_mvar", "max_q_mvar"), switches=("reactive_capability_curve",)),
+                 optional=("min_q_mvar", "max_q_mvar", "min_p_mw", "max_p_mw"),
+                 switches=("reactive_capability_curve",)),
     "load": Table(("p_mw", "q_mvar", "scaling"), filled=dict.fromkeys(SHARES, 0.0)),
     "sgen": Table(("p_mw", "q_mvar", "scaling")),
     "storage": Table(("p_mw", "q_mvar", "scaling")),
