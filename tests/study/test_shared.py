@@ -15,6 +15,7 @@ from gridshift.errors import GridshiftError, StorageError, WorkersLostError
 from gridshift.grid.readers import read_grid
 from gridshift.study import pieces, shared
 from gridshift.study.chosen_outages import chosen_outages
+from gridshift.study.plan import plan
 from gridshift.study.screening import ScreenConfig, Screening
 from gridshift.study.set_up import set_up
 from gridshift.study.shards import merge, study_shard
@@ -201,12 +202,39 @@ def test_shards_of_different_studies_are_refused(tmp_path):
     shard(tmp_path / "a", 1, 2)
     shard(tmp_path / "b", 2, 2, replace(CONFIG, seed=1))
     shard(tmp_path / "c", 2, 2, replace(CONFIG, contingencies="generators"))
-    with pytest.raises(StorageError, match=r"different studies: .*a: case30 .*b: case30"):
+    with pytest.raises(StorageError, match="different studies: seed 0 and 1"):
         merge([tmp_path / "a", tmp_path / "b"])
+    with pytest.raises(StorageError, match="another study: num_scenarios 100 and 101; choose"):
+        shard(tmp_path / "a", 2, 2, replace(CONFIG, num_scenarios=101))
     with pytest.raises(StorageError, match="another list of outages"):
         merge([tmp_path / "a", tmp_path / "c"])
     with pytest.raises(StorageError, match="no shard of a study"):
         merge([tmp_path / "none"])
+    with ThreadPoolExecutor(1) as pool:
+        screen(CONFIG, executor=pool, folder=tmp_path / "whole")
+    with pytest.raises(StorageError, match="a study without --shard needs no merge"):
+        merge([tmp_path / "whole"])
+
+
+def test_what_is_shared_is_valid_json_and_keeps_rates(tmp_path):
+    listed = tmp_path / "list.txt"
+    listed.write_text("line:1; tie; 0.5; 8\nline:2\n")
+    done = shard(tmp_path / "s", 1, 1, replace(CONFIG, contingencies=str(listed)))
+    assert done.finished == 2
+    told = next((tmp_path / "s").rglob("study.json")).read_text()
+    json.loads(told, parse_constant=lambda constant: pytest.fail(constant))
+    found = {row.outage: row for row in merge([tmp_path / "s"]).rows}
+    assert (found["line:1"].failures_per_year, found["line:1"].repair_hours) == (0.5, 8)
+    assert np.isnan(found["line:2"].failures_per_year)
+
+
+def test_a_plan_of_outages_that_cannot_be_studied_says_why():
+    network = read_grid("case14")
+    crossed = replace(network, gen_q_min=network.gen_q_max + 1)
+    config = ScreenConfig(grid="case14", num_scenarios=50, q_limits=True)
+    setting = set_up(config, crossed)
+    with pytest.raises(GridshiftError, match="no range"):
+        plan(setting, chosen_outages(setting))
 
 
 @pytest.mark.parametrize("text", ["0/2", "3/2", "1", "a/b", "1/0", "-1/2"])

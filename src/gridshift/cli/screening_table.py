@@ -214,6 +214,8 @@ def _seconds(result: "Screening", came_from: str | None) -> str:
     }.get(came_from or "", "")
     found = f", {cost['resumed']:,.0f} outages found finished" * bool(cost["resumed"])
     workers = result.config.num_workers
+    if cost["resumed"] == len(result.rows):
+        return f"{trained}all outages found finished"
     return f"{trained}sweep {text(float(cost['sweep_s']))} s on {workers} workers{found}"
 
 

@@ -102,9 +102,10 @@ def finish_part(started: Started, shard: "Shard", folder: Path, *, as_json: bool
     }
 
     def render(console) -> None:
+        when = "now" if found.finished == found.num_outages else "once all shards are there"
         console.print(
-            f"shard {shard} is done: {found.finished:,} of {found.num_outages:,} outages are in "
-            f"{folder}\nonce all shards are: gridshift merge {folder}",
+            f"shard {shard} is done: {folder} has {found.finished:,} of {found.num_outages:,} "
+            f"outages\n{when}: gridshift merge {folder}",
             soft_wrap=True,
         )
 

@@ -4,6 +4,7 @@ Tables may be one file or a folder of partitions of any size, with columns in an
 integers, and without `load_scenario_idx`.
 """
 
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +13,10 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from gridshift.arrays import Int, Real
-from gridshift.errors import TableError
+from gridshift.errors import GridshiftWarning, TableError
 from gridshift.exchange.solved_cases import SolvedCases
 
-BUS = "bus_data"
+BUS, COUNT = "bus_data", "n_scenarios.txt"
 DEEPEST = 3
 """Folders below the one that is named, as in out/case118/raw."""
 
@@ -30,9 +31,18 @@ def find_tables(folder: Path) -> list[Path]:
 def read_gridfm(folder: Path) -> SolvedCases:
     """The cases whose tables are in a folder.
 
+    Warns:
+        GridshiftWarning: the number of cases is not there, so that it may be half written.
+
     Raises:
         TableError: tables or columns are missing, cases are incomplete, or cells are empty.
     """
+    if not (folder / COUNT).exists():
+        warnings.warn(
+            f"{folder} has no {COUNT}, which is written last: cases may be missing",
+            GridshiftWarning,
+            stacklevel=3,
+        )
     bus = _Table(folder, BUS, ("bus",), ("Pd", "Qd", "Pg", "Qg", "Vm", "Va"))
     gen = _Table(folder, "gen_data", ("idx",), ("bus", "p_mw", "q_mvar"))
     branch = _Table(folder, "branch_data", ("idx", "from_bus", "to_bus"), ("br_status",))

@@ -17,7 +17,7 @@ from gridshift.grid.equal_outages import EqualOutages
 from gridshift.study.chosen_outages import Chosen
 from gridshift.study.outage import screen_outages
 from gridshift.study.pieces import Piece, grouped, keys, runs
-from gridshift.study.row import OutageRow, row_bytes
+from gridshift.study.row import FAILED, OutageRow, row_bytes
 from gridshift.study.set_up import worker_bytes
 from gridshift.study.setting import Setting
 from gridshift.study.store import Store
@@ -85,6 +85,8 @@ def plan(setting: Setting, chosen: Chosen, *, minutes_per_shard: float = 30.0) -
     some = [outages[i] for i in np.unique(np.linspace(0, len(outages) - 1, TRIED).astype(int))]
     with Threads(1):
         outage_s, row_s, rows = _tried(setting, some)
+    if all(row.status == FAILED for row in rows):
+        raise GridshiftError(f"none of the outages tried can be studied: {rows[0].reason}")
     share = sum(row.num_solves > 0 for row in rows) / len(rows)  # of outages that leave scenarios
     num_rows = round(share * len(outages)) * config.num_scenarios
     read_s, stored = _stored(setting, rows)

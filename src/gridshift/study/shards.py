@@ -9,17 +9,21 @@ from gridshift.errors import StorageError
 from gridshift.grid.contingency import outage_text
 from gridshift.grid.outage_list import Contingency
 from gridshift.study.chosen_outages import Chosen
+from gridshift.study.pieces import NOT_OF_A_ROW, study_digest
+from gridshift.study.row import NAN
 from gridshift.study.screening import Screening
 from gridshift.study.setting import Setting
 from gridshift.study.shared import SHARED, TOLD, share, shared_setting, told_of
 from gridshift.study.store import Store
 from gridshift.study.sweep import ready, study
 from gridshift.study.swept import Progress, Shard, Swept, swept
+from gridshift.study.text import json_value
 from gridshift.threads import Threads
 
 if TYPE_CHECKING:
     from gridshift.adapt.base import Base
 
+RATES = ("failures_per_year", "repair_hours")
 SHOWN = 3
 """Outages at most that a message names of each shard."""
 
@@ -62,6 +66,7 @@ def study_shard(
     store = Store(folder)
     with Threads(1):
         setting, _ = ready(setting, surrogate)
+        _require_own(store.folder, setting)
         share(setting, store.folder, shards=shard.of, chosen=asdict(chosen))
         outages = [one.outage for one in chosen.contingencies]
         found = swept(setting, outages, store, progress, shard=shard)
@@ -105,29 +110,65 @@ def merge(
 
 def _common_study(homes: Sequence[Path]) -> str:
     """The digest of the study that all folders hold; of several the one that was begun last."""
-    studies = {home: {p.parent.name: p for p in home.glob(f"{SHARED}/*/{TOLD}")} for home in homes}
+    studies = {home: _studies(home) for home in homes}
     for home, found in studies.items():
         if not found:
             raise StorageError(
                 f"there is no shard of a study in {home}; run 'gridshift screen ... --shard 1/2 "
-                f"--out {home}' and so on first"
+                f"--out {home}' and so on first (a study without --shard needs no merge: its own "
+                "command goes on where it was stopped)"
             )
     common = set.intersection(*({*found} for found in studies.values()))
     if not common:
-        known = [
-            f"{home}: {told['grid']} (digest {told['grid_digest'][:8]}) by gridshift "
-            f"{told['version']}"
-            for home, found in studies.items()
-            for told in [told_of(home, max(found, key=lambda one: found[one].stat().st_mtime))]
-        ]
-        raise StorageError(f"these are shards of different studies: {'; '.join(known)}")
+        (one, *_), (other, *_) = (found.values() for found in (*studies.values(),)[:2])
+        raise StorageError(
+            f"{homes[0]} and {homes[1]} hold shards of different studies: "
+            f"{_differences(one, other)}"
+        )
     first = studies[homes[0]]
-    return max(common, key=lambda one: first[one].stat().st_mtime)
+    began = {one: (homes[0] / SHARED / one / TOLD).stat().st_mtime for one in first}
+    return max(common, key=lambda one: began[one])
+
+
+def _studies(home: Path) -> dict[str, dict[str, Any]]:
+    """What is told of the studies in a folder that were begun in shards, by digest."""
+    found = {p.parent.name: told_of(home, p.parent.name) for p in home.glob(f"{SHARED}/*/{TOLD}")}
+    return {digest: told for digest, told in found.items() if "chosen" in told}
+
+
+def _differences(one: dict[str, Any], other: dict[str, Any]) -> str:
+    """In what two studies differ, in words."""
+    if one["grid_digest"] != other["grid_digest"]:
+        return f"{one['grid']} and {other['grid']} aren't the same grid"
+    ours, theirs = one["config"], other["config"]
+    told = [
+        f"{name} {ours[name]} and {theirs.get(name)}"
+        for name in ours if ours[name] != theirs.get(name) and name not in NOT_OF_A_ROW
+    ]  # fmt: skip
+    return ", ".join(told) or "other scenarios, ratings or surrogates"
+
+
+def _require_own(folder: Path, setting: Setting) -> None:
+    """Pass if a folder holds shards of no other study."""
+    digest = study_digest(setting)
+    for other, told in _studies(folder).items():
+        if other != digest:
+            mine = {"grid_digest": setting.network.digest, "grid": setting.network.name}
+            own = mine | {"config": json_value(asdict(setting.config))}
+            raise StorageError(
+                f"{folder} holds shards of another study: {_differences(told, own)}; choose "
+                "another folder"
+            )
 
 
 def _chosen(told: dict[str, Any]) -> Chosen:
     listed = [
-        Contingency(**(one | {"outage": tuple(one["outage"])})) for one in told["contingencies"]
+        Contingency(
+            outage=tuple(one["outage"]),
+            name=one["name"],
+            **{name: NAN if one[name] is None else one[name] for name in RATES},
+        )
+        for one in told["contingencies"]
     ]
     return Chosen(
         contingencies=listed, splitting=tuple(told["splitting"]), notes=tuple(told["notes"])

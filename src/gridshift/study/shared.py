@@ -28,6 +28,7 @@ from gridshift.study.set_up import base_of, intact_voltage, method_of, spread_lo
 from gridshift.study.setting import Setting
 from gridshift.study.spread import SpreadOfLoads
 from gridshift.study.store import Store
+from gridshift.study.text import json_value
 from gridshift.threads import Threads
 from gridshift.version import VERSION
 
@@ -77,7 +78,7 @@ def share(setting: Setting, folder: Path, **more: Any) -> str:
         "spread": None if setting.spread is None else asdict(setting.spread),
         **more,
     }
-    write_text(home / TOLD, json.dumps(told, indent=1) + "\n")
+    write_text(home / TOLD, json.dumps(json_value(told), indent=1, allow_nan=False) + "\n")
     return study
 
 
@@ -123,6 +124,9 @@ def shared_setting(folder: Path, study: str) -> Setting:
         network, _ = network_of((home / GRID).read_bytes(), key=study)
     except OSError as error:
         raise StorageError(f"cannot read {home / GRID}: {error.strerror}") from error
+    except StorageError as error:
+        told_so = f"{home / GRID} is {error}; remove {home} and run the study's command again"
+        raise StorageError(told_so) from error
     ratings = told["config"].get("ratings")
     if ratings is not None:
         told["config"]["ratings"] = _copy_of(ratings, home)

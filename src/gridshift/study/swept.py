@@ -46,7 +46,9 @@ class Shard(NamedTuple):
         """
         number, slash, of = text.partition("/")
         if not (slash and number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of)):
-            raise GridshiftError(f"'{text}' is no part of a study; give for instance 3/8")
+            raise GridshiftError(
+                f"shard '{text}' is no part of a study; give for instance 3/8, the third of eight"
+            )
         return cls(int(number), int(of))
 
     def __str__(self) -> str:
