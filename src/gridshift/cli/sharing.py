@@ -61,6 +61,9 @@ def workers(scheduler: str, num: int) -> "Iterator[Executor | None]":
         deaf = (signal.SIGINT, signal.SIG_IGN)
         with ProcessPoolExecutor(num, spawn, initializer=signal.signal, initargs=deaf) as pool:
             yield pool
+    elif "://" not in scheduler:
+        told = f"'{scheduler}' schedules nothing; name threads, processes, or tcp://host:8786"
+        raise click.UsageError(told)
     else:
         try:
             from distributed import Client
