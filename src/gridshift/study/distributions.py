@@ -1,6 +1,7 @@
 """Distributions of the factors that a study multiplies powers by."""
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -14,7 +15,7 @@ from gridshift.study.description import UncertaintyError, finite
 
 
 @dataclass(frozen=True, kw_only=True)
-class Distribution:
+class Distribution(ABC):
     """Factors that multiply a power; a class for each kind, checked when made.
 
     Raises:
@@ -27,15 +28,24 @@ class Distribution:
                 object.__setattr__(self, f.name, finite(getattr(self, f.name), f.name))
         self._check()
 
-    def _check(self) -> None:
+    def _check(self) -> None:  # noqa: B027 - most have nothing to check
         """Raise if parameters don't suit each other."""
 
-    def scipy(self) -> Any:
-        """The distribution as scipy knows it."""
-        raise NotImplementedError
-
+    @abstractmethod
     def quantiles(self, u: Real) -> Real:
         """Values below which the share `u` of the distribution lies, of the same shape."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfScipy(Distribution):
+    """One that scipy knows."""
+
+    @abstractmethod
+    def scipy(self) -> Any:
+        """The distribution as scipy knows it."""
+
+    def quantiles(self, u: Real) -> Real:
+        """As of every distribution."""
         return self.scipy().ppf(u)
 
 
@@ -51,7 +61,7 @@ class Fixed(Distribution):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Uniform(Distribution):
+class Uniform(OfScipy):
     """Equally likely between `low` and `high`."""
 
     low: float
@@ -67,7 +77,7 @@ class Uniform(Distribution):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Normal(Distribution):
+class Normal(OfScipy):
     """Gaussian, without bounds."""
 
     sd: float
@@ -83,7 +93,7 @@ class Normal(Distribution):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TruncatedNormal(Distribution):
+class TruncatedNormal(OfScipy):
     """Gaussian given that it lies between `low` and `high`; `mean` and `sd` are those before."""
 
     sd: float
@@ -103,7 +113,7 @@ class TruncatedNormal(Distribution):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lognormal(Distribution):
+class Lognormal(OfScipy):
     """Positive, with a Gaussian logarithm; `mean` and `sd` are those of the factor itself."""
 
     sd: float
@@ -121,7 +131,7 @@ class Lognormal(Distribution):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Beta(Distribution):
+class Beta(OfScipy):
     """Beta distribution with shapes `a` and `b`, stretched to `low` ... `high`: wind and sun."""
 
     a: float

@@ -130,7 +130,8 @@ class _Sweep:
                 self._note(outage, row)
             elif self._store is not None:
                 for run in self._runs:
-                    self._take(Piece((outage,), run), [self._store.load(self._key(outage, run))])
+                    piece = Piece((outage,), run)
+                    self._take(piece, [self._store.load(one) for one in self._keys_of(piece)])
 
     def pieces(self, shard: Shard | None) -> list[Piece]:
         """What is to be worked on."""
@@ -158,8 +159,11 @@ class _Sweep:
     def _lacks(self, index: int, run: tuple[int, int] | None) -> bool:
         return index not in self._done and run not in self._counted[self.solving[index]]
 
-    def _key(self, outage: Outage, run: tuple[int, int]) -> str:
-        return keys(self._setting, Piece((outage,), run))[0]
+    def _keys_of(self, piece: Piece) -> list[str]:
+        """Under which what comes out of a piece is kept; those of whole outages are known."""
+        if piece.rows is not None:
+            return keys(self._setting, piece)
+        return [self._keys[self._index[outage]] for outage in piece.outages]
 
     def work(self, pieces: Sequence[Piece]) -> None:
         """In threads of this process."""
@@ -170,7 +174,7 @@ class _Sweep:
         def work_and_keep(piece: Piece) -> list[Any]:
             found = work(within, piece)
             if self._store is not None:
-                for key, one in zip(keys(within, piece), found, strict=True):
+                for key, one in zip(self._keys_of(piece), found, strict=True):
                     self._store.save(key, one.stored() if isinstance(one, OutageRow) else one)
             return found
 
