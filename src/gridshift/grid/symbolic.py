@@ -10,12 +10,13 @@ blocks row by row, the inverted diagonal blocks, and the upper blocks from the l
 first. Inside a block, numbers go column by column.
 """
 
-import heapq
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gridshift.arrays import Int
+from gridshift.grid.kernels.ordering import eliminate, entry_blocks, levels, update_targets
 from gridshift.grid.network import BusKind, Network
 
 Index = NDArray[np.int32]
@@ -89,207 +90,180 @@ class Symbolic(NamedTuple):
         return self.num_lower + self.num_diagonal + self.num_upper
 
 
+class Blocks(NamedTuple):
+    """The blocks of the factors, row by row, and their places; columns ascend."""
+
+    lower_ptr: NDArray[np.int64]
+    lower: NDArray[np.int64]
+    lower_at: NDArray[np.int64]
+    diagonal_at: NDArray[np.int64]
+    upper_ptr: NDArray[np.int64]
+    upper: NDArray[np.int64]
+    upper_at: NDArray[np.int64]
+    lengths: tuple[int, int, int]
+    """Numbers in the lower, the diagonal and the upper blocks."""
+
+
 def analyse(network: Network) -> Symbolic:
     """The symbolic factorisation of a grid as read; valid for every outage of it."""
     pattern = network.admittance
-    size = np.choose(network.bus_kind - 1, [2, 1, 0]).tolist()
+    size_of_bus = np.choose(network.bus_kind - 1, [2, 1, 0])
     assert (BusKind.PQ, BusKind.PV, BusKind.SLACK) == (1, 2, 3)
-    neighbours = _symmetric_neighbours(pattern, size)
-    order, upper_of_bus = _eliminate(neighbours, size)
-    nodes = _by_level(order, upper_of_bus, size)
-    node_of = {bus: k for k, bus in enumerate(nodes)}
-    upper = [sorted(node_of[b] for b in upper_of_bus[bus]) for bus in nodes]
-    lower: list[list[int]] = [[] for _ in nodes]
-    for k, row in enumerate(upper):
-        for i in row:
-            lower[i].append(k)
-    s = [size[bus] for bus in nodes]
-    first = np.concatenate([[0], np.cumsum(s)]).astype(int)
-
-    place, (num_lower, num_diagonal, num_upper) = _places(lower, upper, s)
-    substitution = _substitution(lower, upper, s, first)
-    elimination = _elimination(upper, s, place)
-    rows = sorted(range(len(nodes)), key=lambda i: (s[i], nodes[i]))
-    entries, entry_of = _entries(pattern, rows, nodes, node_of, place)
+    bus, upper_ptr, upper = _ordered(pattern, size_of_bus)
+    node_of = np.full(network.num_buses, -1)
+    node_of[bus] = np.arange(len(bus))
+    size = size_of_bus[bus]
+    first = _starts(size)
+    blocks = _blocks(upper_ptr, node_of[upper], size)
+    target_ptr, target = update_targets(blocks, size)
+    row_node = np.lexsort((bus, size))
+    row_ptr, entry_bus = _rows_of(pattern, bus[row_node])
+    entry_block = entry_blocks(blocks, row_node, row_ptr, node_of[entry_bus])
+    row, node = _row_of(blocks.upper_ptr), blocks.upper
+    # a block (i, k) of the lower part has the place that the transposed order gives it
+    transposed = np.lexsort((row, node))
+    update_lower = np.empty(len(node), int)
+    update_lower[transposed] = blocks.lower_at
+    has_upper = np.diff(blocks.upper_ptr) > 0
+    upper_at = np.zeros(len(bus), int)
+    upper_at[has_upper] = blocks.upper_at[blocks.upper_ptr[:-1][has_upper]]
+    backwards_ptr, backwards = _backwards(blocks.upper_ptr, blocks.upper)
+    lower_ptr, lower_unknown = _unknowns(blocks.lower_ptr, blocks.lower, size, first)
+    upper_ptr, upper_unknown = _unknowns(backwards_ptr, backwards, size, first)
+    arrays = {
+        "node_bus": bus,
+        "node_size": size,
+        "node_first": first,
+        "row_node": row_node,
+        "row_ptr": row_ptr,
+        "entry_bus": entry_bus,
+        "entry_node": node_of[entry_bus],
+        "entry_block": entry_block,
+        "lower_ptr": lower_ptr,
+        "lower_unknown": lower_unknown,
+        "upper_ptr": upper_ptr,
+        "upper_unknown": upper_unknown,
+        "diagonal_at": blocks.diagonal_at,
+        "update_ptr": blocks.upper_ptr,
+        "update_node": node,
+        "update_lower": update_lower,
+        "update_target_ptr": target_ptr,
+        "update_target": target,
+        "upper_at": upper_at,
+    } | _contributions(network, np.repeat(bus[row_node], np.diff(row_ptr)), entry_bus)
+    num_lower, num_diagonal, num_upper = blocks.lengths
     return Symbolic(
-        node_bus=_index(nodes),
-        node_size=_index(s),
-        node_first=_index(first),
-        row_node=_index(rows),
-        diagonal_at=_index([place[k][k] for k in range(len(nodes))]),
-        upper_at=_index([place[k][upper[k][0]] if upper[k] else 0 for k in range(len(nodes))]),
-        **substitution,
-        **elimination,
-        **entries,
-        **_contributions(network, entry_of),
+        **{
+            name: values if values.dtype == float else np.ascontiguousarray(values, np.int32)
+            for name, values in arrays.items()
+        },
         num_unknowns=int(first[-1]),
-        num_pv=s.count(1),
-        num_entries=len(entry_of),
+        num_pv=int((size == 1).sum()),
+        num_entries=len(entry_bus),
         num_lower=num_lower,
         num_diagonal=num_diagonal,
         num_upper=num_upper,
     )
 
 
-def _index(values) -> Index:
-    return np.array(values, dtype=np.int32)
+def _ordered(pattern, size: Int) -> tuple[Int, Int, Int]:
+    """Buses in elimination order, and the later neighbours of each when it goes, row by row.
 
-
-def _symmetric_neighbours(pattern, size: list[int]) -> list[set[int]]:
-    neighbours: list[set[int]] = [set() for _ in size]
-    coo = pattern.tocoo()
-    for i, j in zip(coo.row.tolist(), coo.col.tolist(), strict=True):
-        if i != j and size[i] and size[j]:
-            neighbours[i].add(j)
-            neighbours[j].add(i)
-    return neighbours
-
-
-def _eliminate(
-    neighbours: list[set[int]], size: list[int]
-) -> tuple[list[int], dict[int, list[int]]]:
-    """Order by least weighted fill, ties by degree; and each bus's neighbours when it goes.
-
-    Fill is exact up to 40 neighbours and by degree beyond (Tinney's schemes 2 and 3).
+    Of the order with least fill, buses that don't depend on each other are put side by side, so
+    that work overlaps.
     """
-    near = [set(n) for n in neighbours]
-
-    def cost(bus: int) -> tuple[int, int]:
-        around = near[bus]
-        if len(around) > 40:
-            return 10**6 + len(around), len(around)
-        ring, fill = list(around), 0
-        for k, a in enumerate(ring):
-            known = near[a]
-            fill += size[a] * sum(size[b] for b in ring[k + 1 :] if b not in known)
-        return fill, len(around)
-
-    current = {bus: cost(bus) for bus, s in enumerate(size) if s}
-    heap = [(c, bus) for bus, c in current.items()]
-    heapq.heapify(heap)
-    order: list[int] = []
-    upper: dict[int, list[int]] = {}
-    while heap:
-        c, bus = heapq.heappop(heap)
-        if current.get(bus) != c:
-            continue
-        del current[bus]
-        around = near[bus]
-        order.append(bus)
-        upper[bus] = list(around)
-        for a in around:
-            near[a] |= around
-            near[a] -= {a, bus}
-        for a in around:
-            if (renewed := cost(a)) != current[a]:
-                current[a] = renewed
-                heapq.heappush(heap, (renewed, a))
-    return order, upper
+    coo = pattern.tocoo()
+    inner = (coo.row != coo.col) & (size[coo.row] > 0) & (size[coo.col] > 0)
+    i, j = coo.row[inner].astype(int), coo.col[inner].astype(int)
+    edges = np.unique(np.concatenate([i * len(size) + j, j * len(size) + i]))
+    row, neighbour = np.divmod(edges, len(size))
+    ptr = np.searchsorted(row, np.arange(len(size) + 1))
+    order, upper_ptr, upper = eliminate(ptr, neighbour, size)
+    level = levels(order, upper_ptr, upper, len(size))
+    later = np.diff(upper_ptr)
+    by_level = np.lexsort((np.arange(len(order)), later, size[order], level))
+    ptr = _starts(later[by_level])
+    return order[by_level], ptr, upper[_ranges(upper_ptr[:-1][by_level], later[by_level])]
 
 
-def _by_level(order: list[int], upper: dict[int, list[int]], size: list[int]) -> list[int]:
-    """The same elimination, but with independent buses side by side, so that work overlaps."""
-    level = dict.fromkeys(order, 0)
-    for bus in order:
-        for later in upper[bus]:
-            level[later] = max(level[later], level[bus] + 1)
-    position = {bus: k for k, bus in enumerate(order)}
-    return sorted(order, key=lambda b: (level[b], size[b], len(upper[b]), position[b]))
+def _blocks(ptr: Int, upper: Int, size: Int) -> Blocks:
+    """Blocks and their places, from the columns behind the diagonal of each row."""
+    row = _row_of(ptr)
+    upper = upper[np.lexsort((upper, row))]
+    back = np.lexsort((row, upper))  # the same blocks transposed, row by row
+    lower = row[back]
+    lower_ptr = np.searchsorted(upper[back], np.arange(len(size) + 1))
+    numbers = size[row] * size[upper]
+    lower_at = _starts(numbers[back])
+    diagonal_at = lower_at[-1] + _starts(size**2)
+    last_first = np.lexsort((upper, -row))
+    at = diagonal_at[-1] + _starts(numbers[last_first])
+    upper_at = np.empty(len(upper), int)
+    upper_at[last_first] = at[:-1]
+    lengths = int(lower_at[-1]), int(diagonal_at[-1] - lower_at[-1]), int(at[-1] - at[0])
+    return Blocks(
+        lower_ptr, lower, lower_at[:-1], diagonal_at[:-1], ptr, upper, upper_at, lengths
+    )
 
 
-def _places(lower, upper, s) -> tuple[list[dict[int, int]], tuple[int, int, int]]:
-    """Place of every block (i, j) in the factors, and the length of the three runs."""
-    place: list[dict[int, int]] = [{} for _ in s]
-    at = 0
-    for i, row in enumerate(lower):
-        for k in row:
-            place[i][k] = at
-            at += s[i] * s[k]
-    num_lower = at
-    for i in range(len(s)):
-        place[i][i] = at
-        at += s[i] * s[i]
-    num_diagonal = at - num_lower
-    for i in range(len(s) - 1, -1, -1):
-        for j in upper[i]:
-            place[i][j] = at
-            at += s[i] * s[j]
-    return place, (num_lower, num_diagonal, at - num_lower - num_diagonal)
+def _starts(lengths: Int) -> Int:
+    """Where parts of these lengths begin, one after the other, and where the last one ends."""
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(int)
 
 
-def _substitution(lower, upper, s, first) -> dict[str, Index]:
-    def walk(rows):
-        ptr, unknown = [0], []
-        for row in rows:
-            for j in row:
-                unknown.extend(range(first[j], first[j] + s[j]))
-            ptr.append(len(unknown))
-        return _index(ptr), _index(unknown)
-
-    lower_ptr, lower_unknown = walk(lower)
-    upper_ptr, upper_unknown = walk(reversed(upper))
-    return {
-        "lower_ptr": lower_ptr,
-        "lower_unknown": lower_unknown,
-        "upper_ptr": upper_ptr,
-        "upper_unknown": upper_unknown,
-    }
+def _row_of(ptr: Int) -> Int:
+    return np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
 
 
-def _elimination(upper, s, place) -> dict[str, Index]:
-    ptr, node, block, target_ptr, target = [0], [], [], [0], []
-    for k, row in enumerate(upper):
-        for i in row:
-            node.append(i)
-            block.append(place[i][k])
-            for j in row:
-                start = place[i][j]
-                target.extend(range(start, start + s[i] * s[j], s[i]))
-            target_ptr.append(len(target))
-        ptr.append(len(node))
-    return {
-        "update_ptr": _index(ptr),
-        "update_node": _index(node),
-        "update_lower": _index(block),
-        "update_target_ptr": _index(target_ptr),
-        "update_target": _index(target),
-    }
+def _ranges(start: Int, length: Int) -> Int:
+    """Numbers from each start on, as many as its length says, one after the other."""
+    return np.repeat(start - _starts(length)[:-1], length) + np.arange(length.sum())
 
 
-def _entries(pattern, rows, nodes, node_of, place) -> tuple[dict[str, Index], dict]:
-    ptr, bus, node, block, entry_of = [0], [], [], [], {}
-    indptr, indices = pattern.indptr.tolist(), pattern.indices.tolist()
-    for i in rows:
-        home = nodes[i]
-        for column in indices[indptr[home] : indptr[home + 1]]:
-            entry_of[home, column] = len(bus)
-            bus.append(column)
-            node.append(node_of.get(column, -1))
-            block.append(place[i].get(node[-1], -1))
-        ptr.append(len(bus))
-    return {
-        "row_ptr": _index(ptr),
-        "entry_bus": _index(bus),
-        "entry_node": _index(node),
-        "entry_block": _index(block),
-    }, entry_of
+def _backwards(ptr: Int, values: Int) -> tuple[Int, Int]:
+    """The same rows from the last one to the first."""
+    length = np.diff(ptr)[::-1]
+    return _starts(length), values[_ranges(ptr[:-1][::-1], length)]
 
 
-def _contributions(network: Network, entry_of: dict[tuple[int, int], int]) -> dict:
-    f, t = network.branch_from.tolist(), network.branch_to.tolist()
-    corners = [[(a, a), (a, b), (b, a), (b, b)] for a, b in zip(f, t, strict=True)]
-    stamps = np.array([[entry_of.get(c, -1) for c in four] for four in corners]).reshape(-1, 4)
+def _unknowns(ptr: Int, node: Int, size: Int, first: Int) -> tuple[Int, Int]:
+    """Unknowns of the nodes of each row."""
+    return _starts(size[node])[ptr], _ranges(first[node], size[node])
+
+
+def _rows_of(pattern, bus: Int) -> tuple[Int, Int]:
+    """Columns of these rows of the admittance matrix."""
+    length = np.diff(pattern.indptr)[bus]
+    return _starts(length), pattern.indices[_ranges(pattern.indptr[bus], length)].astype(int)
+
+
+def _contributions(network: Network, row: Int, column: Int) -> dict[str, np.ndarray]:
+    """What branches and shunts add to the entries, which lie in these rows and columns."""
+    wide = network.num_buses
+    keys = row * wide + column
+    sorting = np.argsort(keys)
+
+    def entry_of(row: Int, column: Int) -> Int:
+        """Entries at these places, -1 without one."""
+        wanted = row.astype(int) * wide + column
+        found = np.searchsorted(keys, wanted, sorter=sorting)
+        entry = sorting[np.minimum(found, len(keys) - 1)] if len(keys) else np.full_like(found, -1)
+        return np.where(keys[entry] == wanted, entry, -1) if len(keys) else entry
+
+    f, t = network.branch_from, network.branch_to
+    stamps = np.stack([entry_of(f, f), entry_of(f, t), entry_of(t, f), entry_of(t, t)], axis=1)
     live = (stamps >= 0) & network.branch_in_service[:, None]
     branch, corner = np.nonzero(live)
-    shunted = [b for b in range(network.num_buses) if (b, b) in entry_of]
-    entry = np.concatenate([stamps[live], [entry_of[b, b] for b in shunted]]).astype(int)
+    buses = np.arange(network.num_buses)
+    at_bus = entry_of(buses, buses)
+    shunted = np.flatnonzero(at_bus >= 0)
+    entry = np.concatenate([stamps[live], at_bus[shunted]])
     value = np.concatenate([network.branch_y[branch, corner], network.bus_shunt[shunted]])
     owner = np.concatenate([branch, np.full(len(shunted), -1)])
     order = np.argsort(entry, kind="stable")
-    ptr = np.searchsorted(entry[order], np.arange(len(entry_of) + 1))
     return {
-        "part_ptr": _index(ptr),
-        "part_branch": _index(owner[order]),
+        "part_ptr": np.searchsorted(entry[order], np.arange(len(keys) + 1)),
+        "part_branch": owner[order],
         "part_value": np.ascontiguousarray(value[order]).view(np.float64).copy(),
-        "branch_entry": _index(stamps),
+        "branch_entry": stamps,
     }
