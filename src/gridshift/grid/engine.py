@@ -17,8 +17,10 @@ from gridshift.arrays import Bool, Int, Real
 from gridshift.grid.blocks import run_blocks
 from gridshift.grid.following import Origin, follow
 from gridshift.grid.kernels.chord import chord
+from gridshift.grid.kernels.statistics import NUM_OF_SCENARIO, solve_and_tally
 from gridshift.grid.network import Network
 from gridshift.grid.newton import PLAIN_STEPS, Removed, retained
+from gridshift.grid.statistics import Limits, Statistics, Workspace
 from gridshift.grid.topology import RETAINED, Topologies, Topology
 from gridshift.grid.workspace import Batch, Branches, ChordWork, Rows, Stopping, interleaved
 
@@ -122,6 +124,42 @@ class Engine(Topologies):
         kernel = partial(chord, self.lanes, self.solving, batch, branches, stopping)
         self.run_blocks(kernel, out, rows, threads)
         return out
+
+    def count_rows(
+        self, topology: Topology, load_p: Real, load_q: Real, limits: Limits, *, tol: float = 1e-8,
+        threads: int = 1, q_limits: Real | None = None,
+    ) -> tuple[Statistics, Real]:  # fmt: skip
+        """As `chord_rows`, and solved rows are counted while their lanes are in cache.
+
+        No voltage is kept. Returns the statistics, and the mismatch of each row, NaN for those that
+        are left to `solve`. With `q_limits` (2 PV,) rows that exceed these are left, too.
+        """
+        rows, parts = len(load_p), [Statistics(limits)]
+        out = Rows.empty(
+            rows, self.num_buses, 0, powers=False, loading=False, excess=q_limits is not None,
+            voltage=False,
+        )  # fmt: skip
+        scenarios = np.full((NUM_OF_SCENARIO, rows), np.nan)
+        if topology.solved(tol) and topology.trusted:
+            batch = self.batch(topology, load_p, load_q, q_limits)
+            stopping = Stopping(tol * self.unit, CHORD_STEPS, ACCELERATE_FROM)
+
+            def kernel(statistics: Statistics, out: Rows, first: int, last: int) -> None:
+                chord = self._chord_spare.pop() if self._chord_spare else self.chord_work()
+                work = chord, Workspace.new(0, self.lanes.width), statistics.counts
+                solve_and_tally(
+                    self.lanes, self.solving, batch, stopping, RETAINED**2, limits, scenarios, work,
+                    out, first, last,
+                )  # fmt: skip
+                self._chord_spare.append(chord)
+
+            run_blocks(kernel, out, -(-rows // self.lanes.width), threads, parts,
+                       lambda: Statistics(limits))  # fmt: skip
+        solved = ~np.isnan(scenarios[0])
+        whole = solved.all()
+        statistics = parts[0].merge(parts[1:])
+        statistics.take(scenarios if whole else scenarios[:, solved])
+        return statistics, out.mismatch if whole else np.where(solved, out.mismatch, np.nan)
 
     def _hard_rows(
         self, topology: Topology, rows: Int, power: Real, tol: float,

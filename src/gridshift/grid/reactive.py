@@ -159,6 +159,10 @@ class ReactiveLimits:
             newton.rows(prepared, rows, power, start[rows], limit, threads, retaining, out)
         return out
 
+    def at_nominal(self, prepared: Prepared) -> bool:
+        """Whether a generator is at a limit at nominal demand; see `from_nominal`."""
+        return self._nominal(prepared).reference is not None
+
     def from_nominal(
         self, prepared: Prepared, load_p: Real, load_q: Real, *, tol: float, threads: int = 1
     ) -> LimitedStates | None:

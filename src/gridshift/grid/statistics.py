@@ -133,6 +133,8 @@ class Workspace(NamedTuple):
 
     tile: Real
     """Voltages, lanes last."""
+    row: Int
+    """Row of the scenarios that each lane is."""
     live: Int
     """All bits set in the lanes that count."""
     place: Int
@@ -140,16 +142,13 @@ class Workspace(NamedTuple):
     scenario: Real
 
     @classmethod
-    def new(cls, num_buses: int) -> "Workspace":
-        """Room for one block."""
-        w = _LANES.width
-        bits = np.zeros((2, w), np.int64)
+    def new(cls, num_buses: int, width: int) -> "Workspace":
+        """Room for one block; without buses for lanes of voltages that lie elsewhere."""
         return cls(
-            np.zeros(2 * num_buses * w),
-            bits[0],
-            bits[1],
-            np.zeros(w),
-            np.zeros(NUM_OF_SCENARIO * w),
+            np.zeros(2 * num_buses * width),
+            *np.zeros((3, width), np.int64),
+            np.zeros(width),
+            np.zeros(NUM_OF_SCENARIO * width),
         )
 
 
@@ -194,13 +193,18 @@ class Statistics:
 
     def add(self, voltage: Real) -> None:
         """Add rows (n, 2 B) of real and imaginary parts, all of them finite."""
-        self._work = self._work or Workspace.new(len(self.limits.low))
+        self._work = self._work or Workspace.new(len(self.limits.low), _LANES.width)
         for first in range(0, len(voltage), MOST_ROWS):
             rows = voltage[first : first + MOST_ROWS]
             scenarios = np.empty((NUM_OF_SCENARIO, len(rows)))
             tally(_LANES, self.limits, rows, self._work, self.counts, scenarios)
             self._scenarios.append(scenarios)
         self.num_rows += len(voltage)
+
+    def take(self, scenarios: Real) -> None:
+        """Take the numbers (7, n) of scenarios that a kernel has added to `counts`."""
+        self._scenarios.append(scenarios)
+        self.num_rows += scenarios.shape[1]
 
     def add_complex(self, voltage: Complex) -> None:
         """Add rows (n, B); those that are not finite are left out."""

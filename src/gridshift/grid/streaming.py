@@ -9,18 +9,15 @@ from numpy.typing import NDArray
 from gridshift.arrays import Bool, Int, Real
 from gridshift.grid.blocks import run_blocks
 from gridshift.grid.engine import Engine
-from gridshift.grid.limited_workspace import LimitedStates
 from gridshift.grid.network import Network
 from gridshift.grid.powerflow import solve
 from gridshift.grid.prepared import Prepared, prepare
 from gridshift.grid.reactive import ReactiveLimits
 from gridshift.grid.scenarios import LoadScenarios, demands
 from gridshift.grid.statistics import Limits, Statistics
-from gridshift.grid.topology import RETAINED
-from gridshift.grid.workspace import Rows
 
-BLOCK_BYTES = 1 << 20
-"""Voltages of one block; half of the cache that a core has for itself on many processors."""
+BLOCK_BYTES = 1 << 22
+"""Voltages of one block."""
 MOST_ROWS = 512
 """Rows of a block from which handing it over no longer counts."""
 
@@ -75,7 +72,7 @@ def stream_rows(
 ) -> Streamed:  # fmt: skip
     """Solve every row as `solve` does and count its voltages while they are in cache.
 
-    Blocks of rows take chord steps; rows that these don't settle are solved together afterwards.
+    Rows take chord steps in lanes; those that these don't settle are solved together afterwards.
 
     Args:
         network: the topology, which leaves no bus without supply.
@@ -90,69 +87,65 @@ def stream_rows(
     """
     load_p, load_q = demands(network, loads)
     prepared = prepare(network)
-    engine = prepared.engine
-    rows, size = len(load_p), rows_at_once(engine, len(load_p))
-    mismatch = np.full(rows, np.nan)
     kept = ReactiveLimits.of(network) if q_limits else None
-
-    def count(part_of: "_Part", _: None, first: int, last: int) -> None:
-        for start in range(first * size, min(last * size, rows), size):
-            part = slice(start, start + size)
-            found, good, side = _chord_rows(prepared, kept, load_p[part], load_q[part], tol)
-            whole = good.all()
-            mismatch[part] = found.mismatch if whole else np.where(good, found.mismatch, np.nan)
-            part_of.statistics.add(found.voltage if whole else found.voltage[good])
-            if side is not None:
-                part_of.add_sides(side[good])
-
-    parts: list[_Part] = []
-    run_blocks(count, None, -(-rows // size), threads, parts, lambda: _Part.new(limits, network))
-    whole, *others = parts or [_Part.new(limits, network)]
-    whole.statistics.merge(other.statistics for other in others)
-    for other in others:
-        whole.at_limit[:] += other.at_limit
+    at_limit = np.zeros((3, network.num_buses + 1), np.int64)
+    if kept is not None and kept.at_nominal(prepared):
+        statistics, mismatch = _limited(
+            kept, prepared, load_p, load_q, limits, tol, threads, at_limit
+        )
+    else:
+        statistics, mismatch = prepared.engine.count_rows(
+            prepared.topology, load_p, load_q, limits, tol=tol, threads=threads,
+            q_limits=None if kept is None else kept.of_pv,
+        )  # fmt: skip
     left = np.flatnonzero(np.isnan(mismatch))
     if len(left):
         solution = solve(prepared, loads.rows(left), tol=tol, threads=threads, q_limits=q_limits)
-        whole.statistics.add_complex(solution.voltage)
+        statistics.add_complex(solution.voltage)
         mismatch[left] = np.where(solution.solved, solution.mismatch, np.nan)
         if solution.at_limit is not None:
-            whole.add_sides(solution.at_limit)
-    return Streamed(whole.statistics, mismatch, whole.at_limit[:2, :-1], int(whole.at_limit[2, -1]))
+            _add_sides(at_limit, solution.at_limit)
+    return Streamed(statistics, mismatch, at_limit[:2, :-1], int(at_limit[2, -1]))
 
 
-class _Part(NamedTuple):
-    """What one thread has counted."""
+def _limited(
+    kept: ReactiveLimits, prepared: Prepared, load_p: Real, load_q: Real, limits: Limits,
+    tol: float, threads: int, at_limit: Int,
+) -> tuple[Statistics, Real]:  # fmt: skip
+    """Rows of a topology with generators at limits at nominal demand, in blocks that caches hold.
 
-    statistics: Statistics
-    at_limit: Int
-    """(3, B + 1) rows at the upper limit and at the lower one by bus; the last entry of all is
-    the number of rows at any."""
-
-    @classmethod
-    def new(cls, limits: Limits, network: Network) -> "_Part":
-        return cls(Statistics(limits), np.zeros((3, network.num_buses + 1), np.int64))
-
-    def add_sides(self, side: NDArray[np.int8]) -> None:
-        """Count rows by the sides (n, B) of their buses."""
-        self.at_limit[0, :-1] += (side > 0).sum(0)
-        self.at_limit[1, :-1] += (side < 0).sum(0)
-        self.at_limit[2, -1] += side.any(1).sum()
-
-
-def _chord_rows(
-    prepared: Prepared, kept: ReactiveLimits | None, load_p: Real, load_q: Real, tol: float
-) -> tuple[Rows | LimitedStates, Bool, NDArray[np.int8] | None]:
-    """Rows by chord steps, which of them are solved, and sides of buses where limits are kept."""
+    Adds to `at_limit` (3, B + 1): rows at the upper limit and at the lower one by bus; the last
+    entry of all is the number of rows at any.
+    """
     engine, limit = prepared.engine, tol * prepared.engine.unit
-    if kept is not None:
-        found = kept.from_nominal(prepared, load_p, load_q, tol=tol)
-        if found is not None:
-            return found, kept.solved(found, limit), kept.at_buses(found.side, engine.num_buses)
-    limits = None if kept is None else kept.of_pv
-    rows = engine.chord_rows(prepared.topology, load_p, load_q, tol=tol, limits=limits)
-    good = (rows.mismatch <= limit) & (rows.retained >= RETAINED**2)
-    return rows, good if kept is None else good & (rows.excess <= limit), None
+    rows, size = len(load_p), rows_at_once(engine, len(load_p))
+    mismatch = np.full(rows, np.nan)
+
+    def count(part_of: tuple[Statistics, Int], _: None, first: int, last: int) -> None:
+        for start in range(first * size, min(last * size, rows), size):
+            part = slice(start, start + size)
+            found = kept.from_nominal(prepared, load_p[part], load_q[part], tol=tol)
+            assert found is not None  # a generator is at a limit
+            good = kept.solved(found, limit)
+            mismatch[part] = np.where(good, found.mismatch, np.nan)
+            part_of[0].add(found.voltage[good])
+            _add_sides(part_of[1], kept.at_buses(found.side, engine.num_buses)[good])
+
+    parts = [(Statistics(limits), at_limit)]
+    run_blocks(count, None, -(-rows // size), threads, parts,
+               lambda: (Statistics(limits), np.zeros_like(at_limit)))  # fmt: skip
+    for _, more in parts:
+        if more is not at_limit:
+            at_limit += more
+    statistics = parts[0][0].merge(other for other, _ in parts[1:])
+    return statistics, mismatch
+
+
+def _add_sides(at_limit: Int, side: NDArray[np.int8]) -> None:
+    """Count rows by the sides (n, B) of their buses."""
+    at_limit[0, :-1] += (side > 0).sum(0)
+    at_limit[1, :-1] += (side < 0).sum(0)
+    at_limit[2, -1] += side.any(1).sum()
 
 
 def rows_at_once(engine: Engine, rows: int) -> int:

@@ -201,9 +201,7 @@ def _blocks(ptr: Int, upper: Int, size: Int) -> Blocks:
     upper_at = np.empty(len(upper), int)
     upper_at[last_first] = at[:-1]
     lengths = int(lower_at[-1]), int(diagonal_at[-1] - lower_at[-1]), int(at[-1] - at[0])
-    return Blocks(
-        lower_ptr, lower, lower_at[:-1], diagonal_at[:-1], ptr, upper, upper_at, lengths
-    )
+    return Blocks(lower_ptr, lower, lower_at[:-1], diagonal_at[:-1], ptr, upper, upper_at, lengths)
 
 
 def _starts(lengths: Int) -> Int:

@@ -139,6 +139,7 @@ class Rows(NamedTuple):
     """Results of R rows: voltages as (R, 2 B) real and imaginary parts, and how they came about."""
 
     voltage: Real
+    """Empty where it isn't asked for."""
     mismatch: Real
     steps: Int
     retained: Real
@@ -158,11 +159,11 @@ class Rows(NamedTuple):
     @classmethod
     def empty(
         cls, rows: int, num_buses: int, num_branches: int, *, powers: bool, loading: bool,
-        excess: bool = False,
+        excess: bool = False, voltage: bool = True,
     ) -> "Rows":  # fmt: skip
         """Room for `rows` rows, none of them solved."""
         return cls(
-            voltage=np.empty((rows, 2 * num_buses)),
+            voltage=np.empty((rows if voltage else 0, 2 * num_buses)),
             mismatch=np.full(rows, np.inf),
             steps=np.zeros(rows, np.int64),
             retained=np.zeros(rows),

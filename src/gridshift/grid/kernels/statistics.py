@@ -7,6 +7,7 @@ together in any order to the same bits: each term is rounded once, by half a qua
 
 import numpy as np
 
+from gridshift.grid.kernels.chord import begin_at_nominal, chord_steps, excess, write_state
 from gridshift.grid.kernels.flows import branch_current
 from gridshift.grid.kernels.lanes import (
     element,
@@ -50,6 +51,63 @@ LOADING_BINS = (0.0, 6)
 
 
 @compiled
+def solve_and_tally(
+    lanes, solving, batch, stopping, least_retained, limits, scenarios, work, out, first_block,
+    last_block,
+):  # fmt: skip
+    """Rows of some blocks by chord steps, added to `counts` where they stand if they are solved.
+
+    Solved are rows within the tolerance that retain enough of the nominal voltages and, where `out`
+    has room for excess, exceed no generator's limit by more than the tolerance. `scenarios` (7, R)
+    gets what each of them was, see `tally`; the others must be NaN there beforehand.
+    """
+    chord, own, counts = work
+    w = width(lanes)
+    rows, uncarried = len(batch.load_p), 0
+    for block in range(first_block, last_block):
+        start = block * w
+        count = min(w, rows - start)
+        begin_at_nominal(lanes, solving, batch, start, chord)
+        chord_steps(lanes, solving, batch, stopping, chord)
+        write_state(lanes, batch, chord, out, start, count)
+        if len(out.excess):
+            excess(lanes, batch, chord)
+            for k in range(count):
+                out.excess[start + k] = chord.mismatch[k]
+        good = 0
+        for k in range(count):
+            row = start + k
+            if (
+                out.mismatch[row] <= stopping.tolerance
+                and out.retained[row] >= least_retained
+                and (not len(out.excess) or out.excess[row] <= stopping.tolerance)
+            ):
+                own.row[good] = row
+                copy_lane(w, chord.voltage, k, good)
+                good += 1
+        if good == 0:
+            continue
+        for k in range(good, w):
+            copy_lane(w, chord.voltage, good - 1, k)
+        tally_lanes(lanes, limits, chord.voltage, good, own, counts, scenarios)
+        uncarried += w
+        if uncarried > MOST_ROWS - w:
+            carry(counts.bus_sums)
+            carry(counts.branch_sums)
+            uncarried = 0
+    carry(counts.bus_sums)
+    carry(counts.branch_sums)
+
+
+@compiled
+def copy_lane(w, voltage, source, target):
+    """Give one lane the voltages of another."""
+    if source != target:
+        for q in range(0, len(voltage), w):
+            voltage[q + target] = voltage[q + source]
+
+
+@compiled
 def tally(lanes, limits, voltage, work, counts, scenarios):
     """Add rows (n, 2 B) of finite voltages to `counts`; write what each was to `scenarios` (7, n).
 
@@ -63,19 +121,31 @@ def tally(lanes, limits, voltage, work, counts, scenarios):
     for start in range(0, rows, w):
         count = min(w, rows - start)
         columns_to_lanes(w, voltage, start, rows - 1, work.tile)
-        for k in range(w):
-            work.live[k] = -1 if k < count else 0
-        tally_buses(lanes, limits, count, work, counts)
-        tally_branches(lanes, limits, count, work, counts)
-        for q in range(NUM_OF_SCENARIO):
-            for k in range(count):
-                scenarios[q, start + k] = work.scenario[q * w + k]
+        for k in range(count):
+            work.row[k] = start + k
+        tally_lanes(lanes, limits, work.tile, count, work, counts, scenarios)
     carry(counts.bus_sums)
     carry(counts.branch_sums)
 
 
 @compiled
-def tally_buses(lanes, limits, count, work, counts):
+def tally_lanes(lanes, limits, voltage, count, work, counts, scenarios):
+    """Add the first `count` lanes of voltages (B, 2, W), which the others repeat, to `counts`.
+
+    Lane k is row `work.row[k]` of the scenarios.
+    """
+    w = width(lanes)
+    for k in range(w):
+        work.live[k] = -1 if k < count else 0
+    tally_buses(lanes, limits, voltage, count, work, counts)
+    tally_branches(lanes, limits, voltage, count, work, counts)
+    for q in range(NUM_OF_SCENARIO):
+        for k in range(count):
+            scenarios[q, work.row[k]] = work.scenario[q * w + k]
+
+
+@compiled
+def tally_buses(lanes, limits, voltage, count, work, counts):
     """Voltages of a block, bus by bus, from its first `count` lanes.
 
     How bad a voltage is, is told by its distance from the middle of the band in half widths: 1 at
@@ -88,8 +158,8 @@ def tally_buses(lanes, limits, count, work, counts):
     magic, live = fill(lanes, MAGIC), load(lanes, work.live, 0)
     worst, at, excess = fill(lanes, -LARGEST), fill(lanes, -1.0), zero
     for b in range(len(limits.low)):
-        re = load(lanes, work.tile, b * (2 * w))
-        im = load(lanes, work.tile, b * (2 * w) + w)
+        re = load(lanes, voltage, b * (2 * w))
+        im = load(lanes, voltage, b * (2 * w) + w)
         square = bounded(lanes, muladd(re, re, im * im)) + magic
         real = sum_of_bits(bounded(lanes, re) + magic, live)
         imaginary = sum_of_bits(bounded(lanes, im) + magic, live)
@@ -124,7 +194,7 @@ def tally_buses(lanes, limits, count, work, counts):
 
 
 @compiled
-def tally_branches(lanes, limits, count, work, counts):
+def tally_branches(lanes, limits, voltage, count, work, counts):
     """Loadings of a block, branch by branch of those that have a rating, as `branch_loading`."""
     w = width(lanes)
     all_lanes = (1 << count) - 1
@@ -134,8 +204,8 @@ def tally_branches(lanes, limits, count, work, counts):
     for e in range(len(limits.branch_bus) // 2):
         f = element(limits.branch_bus, 2 * e) * (2 * w)
         t = element(limits.branch_bus, 2 * e + 1) * (2 * w)
-        f_re, f_im = load(lanes, work.tile, f), load(lanes, work.tile, f + w)
-        t_re, t_im = load(lanes, work.tile, t), load(lanes, work.tile, t + w)
+        f_re, f_im = load(lanes, voltage, f), load(lanes, voltage, f + w)
+        t_re, t_im = load(lanes, voltage, t), load(lanes, voltage, t + w)
         re, im = branch_current(lanes, limits.admittance, 8 * e, f_re, f_im, t_re, t_im)
         at_from = muladd(re, re, im * im) * fill(lanes, element(limits.inverse_square, 2 * e))
         re, im = branch_current(lanes, limits.admittance, 8 * e + 4, f_re, f_im, t_re, t_im)
