@@ -144,11 +144,14 @@ class Workspace(NamedTuple):
     @classmethod
     def new(cls, num_buses: int, width: int) -> "Workspace":
         """Room for one block; without buses for lanes of voltages that lie elsewhere."""
+        row, live, place = np.zeros((3, width), np.int64)
         return cls(
-            np.zeros(2 * num_buses * width),
-            *np.zeros((3, width), np.int64),
-            np.zeros(width),
-            np.zeros(NUM_OF_SCENARIO * width),
+            tile=np.zeros(2 * num_buses * width),
+            row=row,
+            live=live,
+            place=place,
+            column=np.zeros(width),
+            scenario=np.zeros(NUM_OF_SCENARIO * width),
         )
 
 

@@ -13,9 +13,10 @@ first. Inside a block, numbers go column by column.
 from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gridshift.arrays import Int
+from gridshift.arrays import Int, Real
 from gridshift.grid.kernels.ordering import eliminate, entry_blocks, levels, update_targets
 from gridshift.grid.network import BusKind, Network
 
@@ -150,13 +151,14 @@ def analyse(network: Network) -> Symbolic:
         "update_target_ptr": target_ptr,
         "update_target": target,
         "upper_at": upper_at,
-    } | _contributions(network, np.repeat(bus[row_node], np.diff(row_ptr)), entry_bus)
+    }
+    part_value, parts = _contributions(
+        network, np.repeat(bus[row_node], np.diff(row_ptr)), entry_bus
+    )
     num_lower, num_diagonal, num_upper = blocks.lengths
     return Symbolic(
-        **{
-            name: values if values.dtype == float else np.ascontiguousarray(values, np.int32)
-            for name, values in arrays.items()
-        },
+        **{name: values.astype(np.int32) for name, values in (arrays | parts).items()},
+        part_value=part_value,
         num_unknowns=int(first[-1]),
         num_pv=int((size == 1).sum()),
         num_entries=len(entry_bus),
@@ -166,7 +168,7 @@ def analyse(network: Network) -> Symbolic:
     )
 
 
-def _ordered(pattern, size: Int) -> tuple[Int, Int, Int]:
+def _ordered(pattern: sp.csr_array, size: Int) -> tuple[Int, Int, Int]:
     """Buses in elimination order, and the later neighbours of each when it goes, row by row.
 
     Of the order with least fill, buses that don't depend on each other are put side by side, so
@@ -182,8 +184,8 @@ def _ordered(pattern, size: Int) -> tuple[Int, Int, Int]:
     level = levels(order, upper_ptr, upper, len(size))
     later = np.diff(upper_ptr)
     by_level = np.lexsort((np.arange(len(order)), later, size[order], level))
-    ptr = _starts(later[by_level])
-    return order[by_level], ptr, upper[_ranges(upper_ptr[:-1][by_level], later[by_level])]
+    behind: Int = upper[_ranges(upper_ptr[:-1][by_level], later[by_level])]
+    return order[by_level], _starts(later[by_level]), behind
 
 
 def _blocks(ptr: Int, upper: Int, size: Int) -> Blocks:
@@ -229,13 +231,14 @@ def _unknowns(ptr: Int, node: Int, size: Int, first: Int) -> tuple[Int, Int]:
     return _starts(size[node])[ptr], _ranges(first[node], size[node])
 
 
-def _rows_of(pattern, bus: Int) -> tuple[Int, Int]:
+def _rows_of(pattern: sp.csr_array, bus: Int) -> tuple[Int, Int]:
     """Columns of these rows of the admittance matrix."""
     length = np.diff(pattern.indptr)[bus]
-    return _starts(length), pattern.indices[_ranges(pattern.indptr[bus], length)].astype(int)
+    start = pattern.indptr[bus].astype(int)
+    return _starts(length), pattern.indices[_ranges(start, length)].astype(int)
 
 
-def _contributions(network: Network, row: Int, column: Int) -> dict[str, np.ndarray]:
+def _contributions(network: Network, row: Int, column: Int) -> tuple[Real, dict[str, Int]]:
     """What branches and shunts add to the entries, which lie in these rows and columns."""
     wide = network.num_buses
     keys = row * wide + column
@@ -259,9 +262,9 @@ def _contributions(network: Network, row: Int, column: Int) -> dict[str, np.ndar
     value = np.concatenate([network.branch_y[branch, corner], network.bus_shunt[shunted]])
     owner = np.concatenate([branch, np.full(len(shunted), -1)])
     order = np.argsort(entry, kind="stable")
-    return {
+    part_value = np.ascontiguousarray(value[order]).view(np.float64).copy()
+    return part_value, {
         "part_ptr": np.searchsorted(entry[order], np.arange(len(keys) + 1)),
         "part_branch": owner[order],
-        "part_value": np.ascontiguousarray(value[order]).view(np.float64).copy(),
         "branch_entry": stamps,
     }

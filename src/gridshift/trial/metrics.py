@@ -57,11 +57,8 @@ def summarise(values: Real) -> dict[str, float]:
     """Median, 99th percentile and largest of values (R,); NaN if there are none."""
     if not len(values):
         return dict.fromkeys(("median", "p99", "max"), float("nan"))
-    return {
-        "median": float(np.median(values)),
-        "p99": float(np.percentile(values, 99)),
-        "max": float(values.max()),
-    }
+    found = np.quantile(values, (0.5, 0.99, 1.0))
+    return dict(zip(("median", "p99", "max"), found.tolist(), strict=True))
 
 
 def mean_over(rows: list[Mapping[str, float]]) -> dict[str, float]:

@@ -111,7 +111,7 @@ def priority(bus, start, length, pool, size, seen, stamp):
 
 @compiled
 def with_room(values, needed):
-    """The values in an array that holds so many, twice as long as needed if it must be a new one."""
+    """The values in an array that holds so many; a new one is twice as long as needed."""
     if needed <= len(values):
         return values
     longer = np.empty(2 * needed, values.dtype)
