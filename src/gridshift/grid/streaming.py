@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from gridshift.arrays import Bool, Int, Real
 from gridshift.grid.blocks import run_blocks
+from gridshift.grid.distributed_slack import DistributedSlack
 from gridshift.grid.engine import Engine
 from gridshift.grid.limited_workspace import LimitedStates
 from gridshift.grid.network import Network
@@ -15,6 +16,8 @@ from gridshift.grid.powerflow import solve
 from gridshift.grid.prepared import Prepared, prepare
 from gridshift.grid.reactive import ReactiveLimits
 from gridshift.grid.scenarios import LoadScenarios, demands
+from gridshift.grid.shared_workspace import SharedRows
+from gridshift.grid.slack_shares import SlackShares
 from gridshift.grid.statistics import Limits, Statistics
 from gridshift.grid.topology import RETAINED
 from gridshift.grid.workspace import Rows
@@ -71,7 +74,7 @@ class Streamed(NamedTuple):
 
 def stream_rows(
     network: Network, loads: LoadScenarios, limits: Limits, *, tol: float = 1e-8, threads: int = 1,
-    q_limits: bool = False,
+    q_limits: bool = False, distributed_slack: SlackShares | None = None,
 ) -> Streamed:  # fmt: skip
     """Solve every row as `solve` does and count its voltages while they are in cache.
 
@@ -84,6 +87,7 @@ def stream_rows(
         tol: as in `solve`.
         threads: that share the rows; results don't depend on it, bit for bit.
         q_limits: whether rows keep the reactive limits of generators.
+        distributed_slack: generators that share the imbalance; None: the slack bus alone.
 
     Raises:
         ScenarioError: arrays whose shape does not fit the network.
@@ -94,11 +98,12 @@ def stream_rows(
     rows, size = len(load_p), rows_at_once(engine, len(load_p))
     mismatch = np.full(rows, np.nan)
     kept = ReactiveLimits.of(network) if q_limits else None
+    slack = None if distributed_slack is None else DistributedSlack.of(network, distributed_slack)
 
     def count(part_of: "_Part", _: None, first: int, last: int) -> None:
         for start in range(first * size, min(last * size, rows), size):
             part = slice(start, start + size)
-            found, good, side = _chord_rows(prepared, kept, load_p[part], load_q[part], tol)
+            found, good, side = _chord_rows(prepared, kept, slack, load_p[part], load_q[part], tol)
             whole = good.all()
             mismatch[part] = found.mismatch if whole else np.where(good, found.mismatch, np.nan)
             part_of.statistics.add(found.voltage if whole else found.voltage[good])
@@ -113,7 +118,10 @@ def stream_rows(
         whole.at_limit[:] += other.at_limit
     left = np.flatnonzero(np.isnan(mismatch))
     if len(left):
-        solution = solve(prepared, loads.rows(left), tol=tol, threads=threads, q_limits=q_limits)
+        solution = solve(
+            prepared, loads.rows(left), tol=tol, threads=threads, q_limits=q_limits,
+            distributed_slack=distributed_slack,
+        )  # fmt: skip
         whole.statistics.add_complex(solution.voltage)
         mismatch[left] = np.where(solution.solved, solution.mismatch, np.nan)
         if solution.at_limit is not None:
@@ -141,15 +149,19 @@ class _Part(NamedTuple):
 
 
 def _chord_rows(
-    prepared: Prepared, kept: ReactiveLimits | None, load_p: Real, load_q: Real, tol: float
-) -> tuple[Rows | LimitedStates, Bool, NDArray[np.int8] | None]:
+    prepared: Prepared, kept: ReactiveLimits | None, slack: DistributedSlack | None, load_p: Real,
+    load_q: Real, tol: float,
+) -> tuple[Rows | SharedRows | LimitedStates, Bool, NDArray[np.int8] | None]:  # fmt: skip
     """Rows by chord steps, which of them are solved, and sides of buses where limits are kept."""
     engine, limit = prepared.engine, tol * prepared.engine.unit
+    limits = None if kept is None else kept.of_pv
+    if slack is not None:
+        shared = slack.chord_rows(prepared, load_p, load_q, tol=tol, limits=limits)
+        return shared, slack.good(shared, limit), None
     if kept is not None:
         found = kept.from_nominal(prepared, load_p, load_q, tol=tol)
         if found is not None:
             return found, kept.solved(found, limit), kept.at_buses(found.side, engine.num_buses)
-    limits = None if kept is None else kept.of_pv
     rows = engine.chord_rows(prepared.topology, load_p, load_q, tol=tol, limits=limits)
     good = (rows.mismatch <= limit) & (rows.retained >= RETAINED**2)
     return rows, good if kept is None else good & (rows.excess <= limit), None
