@@ -4,17 +4,21 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from gridshift.errors import GridshiftError
 from gridshift.exchange.state import write_state
 from gridshift.grid.after_outage import after_outage
-from gridshift.grid.distributed_slack import SlackShares
+from gridshift.grid.distributed_slack import DistributedSlack, common_factor
 from gridshift.grid.network import BusKind
 from gridshift.grid.powerflow import RowStatus, nominal, solve
+from gridshift.grid.prepared import prepare
 from gridshift.grid.reactive import bus_limits
 from gridshift.grid.readers import read_grid
 from gridshift.grid.readers.pandapower_network import network_from_pandapower
 from gridshift.grid.scenarios import LoadScenarios, named_rng, nominal_loads, sample_loads
+from gridshift.grid.slack_shares import SlackShares
 from tests.reference.grids import random_network
 from tests.reference.newton import dense_distributed
 from tests.reference.pandapower_equations import built, run, switched_off, voltages
@@ -167,6 +171,32 @@ def test_generators_share_by_the_rule_and_stop_at_their_limits(case118, by):
         assert at_limit[:, size > 0].any()
 
 
+@pytest.mark.parametrize("by", ["generation", "headroom"])
+@pytest.mark.parametrize("outage", [(), ("line:9",)])
+def test_rows_need_no_more_chord_steps_than_with_one_slack(case118, by, outage):
+    network, loads = case118.without(outage), drawn(case118, 64)
+    prepared = prepare(network)
+    plain = prepared.engine.chord_rows(prepared.topology, loads.load_p, loads.load_q)
+    slack = DistributedSlack.of(network, SlackShares.of(case118, by))
+    found = slack.chord_rows(prepared, loads.load_p, loads.load_q, tol=1e-8)
+    assert slack.good(found, 1e-8 * network.tolerance_base).all()
+    assert found.steps.mean() < plain.steps.mean() + 1
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    weight=st.lists(st.floats(1e-6, 10) | st.just(0.0), min_size=1, max_size=6),
+    seed=st.integers(0, 99), share=st.floats(0.01, 0.99),
+)  # fmt: skip
+def test_the_largest_line_is_the_factor_by_which_generators_share(weight, seed, share):
+    weight, rng = np.array(weight), np.random.default_rng(seed)
+    room = rng.uniform(0, 2, len(weight)) * (rng.random(len(weight)) > 0.2)
+    amount = share * room[weight > 0].sum()
+    lines = common_factor(weight, room).reshape(-1, 2)
+    found = max((a + b * amount for a, b in lines), default=0.0)
+    assert np.minimum(weight * found, room).sum() == pytest.approx(amount, abs=1e-9)
+
+
 def test_what_nobody_can_give_is_left_to_the_slack(case14):
     slack = case14.gen_bus == case14.slack[0]
     network = replace(
@@ -239,7 +269,7 @@ def test_others_give_what_a_lost_generator_gave():
     loads = nominal_loads(left)
     found = solve(left, loads, distributed_slack=shares)
     assert_balanced(left, loads, found)
-    before = dict(zip(network.gen_labels, network.gen_p, strict=True)) | shares.slack_power
+    before = dict(zip(network.gen_labels, network.gen_p, strict=True)) | shares.schedule
     moved = {k: p - before[k] for k, p in zip(left.gen_labels, found.gen_p[0], strict=True)}
     assert sum(moved.values()) == pytest.approx(lost, rel=0.1)  # and a change of losses
     rows = [network.gen_labels.index(label) for label in moved]

@@ -70,6 +70,7 @@ if TYPE_CHECKING:
         "--out studied14",
         "gridshift screen case14 --contingencies all --area 1 --scenarios 50 --out area14",
         "gridshift screen case14 --q-limits --scenarios 50 --out limited14",
+        "gridshift screen case14 --distributed-slack headroom --scenarios 50 --out shared14",
         "gridshift screen case14 --contingencies n-2 --most-pairs 100 --scenarios 50 --out pairs14",
         "gridshift screen case14 --method compensation --base quadratic --context 10 "
         "--scenarios 200 --out compensated14",

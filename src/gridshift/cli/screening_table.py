@@ -28,6 +28,8 @@ def print_study(console: "Console", result: "Screening", top: int, came_from: st
         f"{_probability(intact['violation_probability'], intact['standard_error'])} %"
         + (f", worst at {_worst(result.intact_row)}" if _worst(result.intact_row) else "")
     )
+    if config.distributed_slack:
+        console.print(f"generators share the imbalance by: {config.distributed_slack}")
     if config.q_limits:
         console.print(_at_limits(result))
     if result.beside:

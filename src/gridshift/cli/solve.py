@@ -27,7 +27,7 @@ from gridshift.cli.output import emit, progress, table
 from gridshift.threads import usable_cores
 
 if TYPE_CHECKING:
-    from gridshift.grid.distributed_slack import ShareBy
+    from gridshift.grid.generation import ShareBy
     from gridshift.grid.network import Network
     from gridshift.grid.powerflow import BatchSolution
     from gridshift.grid.scenarios import LoadScenarios, Scenarios
@@ -93,11 +93,11 @@ def solve(
     """
     from gridshift.errors import NotConvergedError
     from gridshift.grid.contingency import outage_text
-    from gridshift.grid.distributed_slack import SlackShares
     from gridshift.grid.powerflow import solve as solve_rows
     from gridshift.grid.readers import read_grid
     from gridshift.grid.scenarios import named_rng
     from gridshift.grid.scenarios import scenarios as drawn_when_needed
+    from gridshift.grid.slack_shares import SlackShares
 
     if out is not None:
         require_writable(out)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gridshift.cli.options import in_order, q_limits_option
+from gridshift.cli.options import distributed_slack_option, in_order, q_limits_option
 
 if TYPE_CHECKING:
     from gridshift.study.screening import ScreenConfig
@@ -38,12 +38,12 @@ studied_options = in_order(
         help="List outages that cut demand off apart, and don't study what they leave.",
     ),
     q_limits_option,
+    distributed_slack_option,
     click.option(
         "--redistribute",
         type=click.Choice(["generators", "slack"]),
-        default="generators",
-        show_default=True,
-        help="Who takes over what a generator gave that is out.",
+        help="Who takes over what a generator gave that is out.  [default: generators, or "
+        "those of --distributed-slack]",
     ),
     click.option(
         "--most-pairs",

@@ -1,217 +1,285 @@
-"""Distributed slack: generators share what the schedule leaves open, row by row.
+"""Power flow with a distributed slack: one unknown more for each row, the imbalance.
 
-With the imbalance t of a row (losses and change of demand, p.u.) each generator that takes part
-gives its schedule and its share of t. One that reaches an active limit stays there, and the others
-share the rest; what nobody can give is left to the slack bus. One unknown more for each row, so t
-is found by secant steps around the power flow: the slack bus gives what the equations leave, and
-that must be its own schedule and share.
+Rows take chord steps that have the imbalance among their unknowns (`kernels.shared_chord`). Those
+that these leave over, and those whose generators reach reactive limits, are solved by secant steps
+around the power flow: the slack bus gives what the equations leave, and that must be its own
+schedule and share.
 """
 
 import weakref
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
-from gridshift.arguments import shown
-from gridshift.arrays import Bool, Complex, Int, Real
-from gridshift.errors import GridshiftError
+from gridshift.arrays import Bool, Int, Real
+from gridshift.grid.blocks import run_blocks
+from gridshift.grid.engine import ACCELERATE_FROM, CHORD_STEPS, Engine
 from gridshift.grid.equations import branch_loading, branch_powers
-from gridshift.grid.generation import Participants, with_columns
-from gridshift.grid.network import Network
-from gridshift.grid.prepared import prepare
-from gridshift.grid.scenarios import LoadScenarios
+from gridshift.grid.generation import with_columns
+from gridshift.grid.kernels.shared_chord import border, shared_chord
+from gridshift.grid.network import BusKind, Network
+from gridshift.grid.prepared import Prepared
+from gridshift.grid.reactive import ReactiveLimits
+from gridshift.grid.scenarios import LoadScenarios, demands
+from gridshift.grid.shared_workspace import SharedRows, SharedWork, Sharing
+from gridshift.grid.slack_shares import SharedSchedule, SlackShares, given_at_slack, slack_entries
 from gridshift.grid.solution import BatchSolution, RowStatus
-
-ShareBy = Literal["generation", "headroom", "given"]
+from gridshift.grid.topology import RETAINED, Topology
+from gridshift.grid.workspace import Stopping, interleaved
 
 TIGHTER = 0.1
-"""Tolerance of the power flow inside, as a multiple of the one asked for: the slack's power sums
-up the mismatch of all buses."""
+"""Tolerance of the power flow inside secant steps, as a multiple of the one asked for: the slack's
+power sums up the mismatch of all buses."""
 MOST_ROUNDS = 20
-"""Power flows of a row; 3 or 4 are usual, more where generators reach limits."""
+"""Power flows of a row by secant steps; 2 to 4 are usual."""
+NEAR = 1e-2
+"""Mismatch, as a multiple of the tolerance base, below which secant steps go on from the imbalance
+that chord steps have led to."""
 STEEPEST = 4.0
 """Slope of the slack's surplus by the imbalance, about -1, is taken from the last two rounds if it
 is within this factor."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class SlackShares:
-    """Who shares the imbalance of a grid and its outages, and how; get it with `of`."""
-
-    labels: tuple[str, ...]
-    """Generators that take part."""
-    low: Real
-    """(n,) active limits, p.u.; infinite where there is none."""
-    high: Real
-    size: Real | None
-    """(n,) participation factors, not normalised; None: by headroom."""
-    slack_power: Mapping[str, float]
-    """Schedule of the generators at the slack bus, p.u."""
+class DistributedSlack:
+    """Shares the imbalance in one grid and all its outages of branches; get it with `of`."""
 
     @classmethod
-    def of(cls, network: Network, by: ShareBy) -> "SlackShares":
-        """The shares of this grid.
+    def of(cls, network: Network, shares: SlackShares) -> "DistributedSlack":
+        """That of the grid that this network is, or is an outage of."""
+        intact = network.intact
+        known = _KNOWN.setdefault(intact, weakref.WeakKeyDictionary())
+        if shares not in known:
+            known[shares] = cls(intact, shares)
+        return known[shares]
+
+    def __init__(self, intact: Network, shares: SlackShares):
+        engine = Engine.of(intact)
+        self.schedule = SharedSchedule(intact, shares)
+        self._scheduled = interleaved(replace(intact, gen_p=self.schedule.power).scheduled)
+        unknown = np.full(engine.num_buses, -1, np.int32)
+        unknown[engine.symbolic.node_bus] = engine.symbolic.node_first[:-1]
+        buses, part = self.schedule.buses, self.schedule.participants
+        up, down = part.high - part.power, part.power - part.low
+        up_weight, down_weight = (up, down) if part.size is None else (part.size, part.size)
+        self._known = partial(
+            Sharing, bus=buses.astype(np.int32), unknown=unknown[buses],
+            up_weight=up_weight, up_room=up, down_weight=down_weight, down_room=down,
+            up_lines=common_factor(up_weight, up), down_lines=common_factor(down_weight, down),
+            slack=int(intact.slack[0]),
+        )  # fmt: skip
+        self._unknown = unknown
+        self._sharings: weakref.WeakKeyDictionary[Topology, Sharing] = weakref.WeakKeyDictionary()
+        self._spare: list = []
+
+    def chord_rows(
+        self, prepared: Prepared, load_p: Real, load_q: Real, *, tol: float, threads: int = 1,
+        limits: Real | None = None,
+    ) -> SharedRows:  # fmt: skip
+        """Rows by chord steps from the topology's nominal point; those `good` are solved.
 
         Args:
-            network: the grid, also for outages in which generators are lost.
-            by: `generation`, by the scheduled power; `headroom`, by what active limits leave in
-                the direction that is needed; `given`, as the source says.
-
-        The schedule of the slack bus is what the source says for `given`, as in pandapower (an
-        external grid has 0); otherwise what it gives in this grid at nominal demand.
-
-        Raises:
-            GridshiftError: no such rule, not one slack bus, or no factors by this rule.
-            NotConvergedError: nominal demand has no solution, which a schedule follows from.
+            prepared: the topology, an outage of the grid or the grid itself.
+            load_p: (R, L) demands, p.u.
+            load_q: (R, L)
+            tol: largest mismatch, as a multiple of the tolerance base.
+            threads: that share the rows; results don't depend on it.
+            limits: of reactive power, as in `Engine.solve`.
         """
-        if by not in get_args(ShareBy):
-            told = f"no distributed slack by {shown(by)}; choose {', '.join(get_args(ShareBy))}"
-            raise GridshiftError(told)
-        if len(network.slack) != 1:
-            told = f"a distributed slack needs one slack bus; {network.name} has "
-            raise GridshiftError(told + f"{len(network.slack)}")
-        power = network.gen_p.copy()
-        at_slack = network.gen_bus == network.slack[0]
-        if by != "given":
-            voltage = prepare(network).require_solved().voltage
-            given = _given_at_slack(network, voltage[None], network.load_power.real[None])
-            power[at_slack] = given / at_slack.sum()
-        kinds = [label.partition(":")[0] for label in network.gen_labels]
-        machine = np.isin(kinds, ("gen", "ext_grid"))
-        if by == "given":
-            size = _given_weights(network, machine)
-        elif by == "generation":
-            size = np.where(machine, np.maximum(power, 0), 0)
-        else:
-            size = machine.astype(float)
-        if not size.any():
-            raise GridshiftError(f"no generator of {network.name} {_LACKS[by]}")
-        rows = np.flatnonzero(size)
-        low, high = network.gen_p_min[rows], network.gen_p_max[rows]
-        _check_limits(network, rows, needed=by == "headroom")
-        return cls(
-            labels=tuple(network.gen_labels[row] for row in rows), low=low, high=high,
-            size=None if by == "headroom" else size[rows],
-            slack_power={
-                network.gen_labels[row]: float(power[row]) for row in np.flatnonzero(at_slack)
-            },
+        engine, topology = prepared.engine, prepared.topology
+        start = self.schedule.first_imbalance(load_p)
+        out = SharedRows.empty(len(load_p), engine.num_buses, start, excess=limits is not None)
+        if not (topology.solved(tol) and topology.trusted):
+            return out
+        if topology not in self._sharings:
+            self._sharings[topology] = self._sharing(prepared)
+        sharing = self._sharings[topology]
+        batch = engine.batch(topology, load_p, load_q, limits)._replace(scheduled=self._scheduled)
+        stopping = Stopping(tol * engine.unit, CHORD_STEPS, ACCELERATE_FROM)
+
+        def kernel(work: tuple, out: SharedRows, first: int, last: int) -> None:
+            shared_chord(
+                engine.lanes, engine.solving, batch, sharing, stopping, work[0], work[1], out,
+                first, last,
+            )  # fmt: skip
+
+        def room() -> tuple:
+            width = engine.lanes.width
+            return engine.chord_work(), SharedWork.new(width, len(sharing.bus))
+
+        blocks = -(-len(load_p) // engine.lanes.width)
+        run_blocks(kernel, out, blocks, threads, self._spare, room)
+        return out
+
+    def good(self, rows: SharedRows, limit: float) -> Bool:
+        """(R,) rows of chord steps that are solved and exceed no reactive limit that they know of,
+        with the limit of the mismatch in per unit."""
+        good = (rows.mismatch <= limit) & (rows.retained >= RETAINED**2)
+        return good & (rows.excess <= limit) if len(rows.excess) else good
+
+    def _sharing(self, prepared: Prepared) -> Sharing:
+        """With the row of the slack bus in a topology's Jacobian, and what follows from it."""
+        engine, point = prepared.engine, prepared.topology.point
+        symbolic, known = engine.symbolic, self._known.keywords
+        columns, y = slack_entries(prepared.network)
+        v = prepared.voltage
+        power = v[known["slack"]] * (y * v[columns]).conj()  # what each neighbour adds
+        row = np.zeros(symbolic.num_unknowns)
+        for bus, one in zip(columns.tolist(), power.tolist(), strict=True):
+            at = self._unknown[bus]
+            if at >= 0:  # derivatives as in `kernels.steps.jacobian`
+                row[at] = one.imag
+                if engine.kind[bus] == BusKind.PQ:
+                    row[at + 1] = one.real
+        border(symbolic, point.lower, point.diagonal, point.upper, row)
+        weight = known["up_weight"] if known["up_weight"].any() else known["down_weight"]
+        at_slack = known["unknown"] < 0
+        worth = np.where(at_slack, 1.0, -row[np.maximum(known["unknown"], 0)])
+        total = weight.sum()
+        step = total / (weight @ worth) if total else 1.0
+        return self._known(
+            entry_bus=columns.astype(np.int32), admittance=interleaved(y),
+            border=row.astype(engine.solving.dtype), step=float(step),
         )  # fmt: skip
 
 
-_LACKS = {
-    "given": "has a participation factor (slack_weight, APF); choose generation or headroom",
-    "generation": "is scheduled to give power; choose headroom",
-    "headroom": "can take part; leave the distributed slack out",
-}
+_KNOWN: (
+    "weakref.WeakKeyDictionary[Network, weakref.WeakKeyDictionary[SlackShares, DistributedSlack]]"
+)
+_KNOWN = weakref.WeakKeyDictionary()
 
 
-def _given_weights(network: Network, machine: Bool) -> Real:
-    """(G,) participation factors of the source, if they can be followed."""
-    weight = network.gen_weight
-    wrong = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)) | ((weight != 0) & ~machine))
-    if len(wrong):
-        row = wrong[0]
-        told = f"{network.gen_labels[row]} of {network.name} has the participation factor "
-        told += f"{weight[row]:g}; it must be " + ("at least 0" if machine[row] else "0 there")
-        raise GridshiftError(told)
-    return weight
+def common_factor(weight: Real, room: Real) -> Real:
+    """(2 J,) lines whose largest is f, where the sum of min(weight f, room) is a given amount.
 
-
-def _check_limits(network: Network, rows: Int, *, needed: bool) -> None:
-    low, high = network.gen_p_min[rows], network.gen_p_max[rows]
-    crossed, unknown = ~(low <= high), ~np.isfinite(high - low)
-    if crossed.any():
-        first = int(crossed.argmax())
-        limits = " to ".join(f"{p[first] * network.base_mva:g}" for p in (low, high))
-        raise GridshiftError(
-            f"{network.gen_labels[rows[first]]} of {network.name} can give {limits} MW, which is "
-            "no range; correct it, or leave the distributed slack out"
-        )
-    if needed and unknown.any():
-        raise GridshiftError(
-            f"{network.gen_labels[rows[int(unknown.argmax())]]} of {network.name} lacks an active "
-            "limit (min_p_mw and max_p_mw, PMIN and PMAX), which headroom follows from; choose "
-            "generation or given"
-        )
-
-
-def _given_at_slack(network: Network, voltage: Complex, load_p: Real) -> Real:
-    """(R,) active power that the generators at the slack bus give, p.u.
-
-    Sums run over columns in one order, so that a row doesn't depend on how many there are.
+    As the amount grows generators reach their room one after the other, and f grows faster.
     """
-    bus = int(network.slack[0])
-    e, f = voltage.real, voltage.imag
-    row = network.admittance[[bus]].tocoo()
-    power = np.full(len(voltage), -network.bus_fixed[bus].real)
-    for column, y in zip(row.coords[1], row.data, strict=True):
-        power += e[:, bus] * (y.real * e[:, column] - y.imag * f[:, column])
-        power += f[:, bus] * (y.real * f[:, column] + y.imag * e[:, column])
-    for load in np.flatnonzero(network.load_bus == bus):
-        power += load_p[:, load]
-    return power
+    takes = (weight > 0) & (room > 0)
+    weight, room = weight[takes], room[takes]
+    reach = room / weight
+    order = np.argsort(reach, kind="stable")
+    left = np.cumsum(weight[order][::-1])[::-1]
+    lines, at, amount = [], 0.0, 0.0
+    for end, total in zip(reach[order].tolist(), left.tolist(), strict=True):
+        if end > at:
+            lines += [at - amount / total, 1 / total]
+            at, amount = end, amount + (end - at) * total
+    return np.array(lines)
 
 
-class _Shared:
-    """The shares in one topology: `SlackShares` without the generators that it lacks."""
+def solve_distributed(
+    prepared: Prepared, loads: LoadScenarios, shares: SlackShares,
+    solve_rows: Callable[[Network, LoadScenarios], BatchSolution], *, tol: float, threads: int,
+    q_limits: bool, chords: bool, powers: bool, loading: bool,
+) -> BatchSolution:  # fmt: skip
+    """Rows whose imbalance is shared.
 
-    def __init__(self, network: Network, shares: SlackShares):
-        row_of = {label: row for row, label in enumerate(network.gen_labels)}
-        left = [k for k, label in enumerate(shares.labels) if label in row_of]
-        if not left:
-            told = f"none of the generators that share the imbalance of {network.name} is left"
-            raise GridshiftError(told)
-        at_slack = [shares.labels[k] in shares.slack_power for k in left]
-        order = np.array(left)[np.argsort(at_slack, kind="stable")]
-        self.num_moved = len(left) - sum(at_slack)
-        labels = tuple(shares.labels[k] for k in order)
-        self.rows = np.array([row_of[label] for label in labels], np.int64)
-        schedule = network.gen_p.copy()
-        self.slack_rows = np.flatnonzero(network.gen_bus == network.slack[0])
-        for row in self.slack_rows:
-            schedule[row] = shares.slack_power[network.gen_labels[row]]
-        self.schedule, self.network = schedule, network
-        power = schedule[self.rows]
-        self.participants = Participants(
-            labels=labels, power=power, low=np.minimum(shares.low[order], power),
-            high=np.maximum(shares.high[order], power),
-            size=None if shares.size is None else shares.size[order],
+    Args:
+        prepared: a topology that leaves no bus without supply.
+        loads: demands, R rows.
+        shares: who shares it.
+        solve_rows: the power flow, with a tolerance of `TIGHTER` times `tol`.
+        tol: largest mismatch, as a multiple of the tolerance base, of the slack's share as well.
+        threads: that share the rows.
+        q_limits: whether `solve_rows` keeps reactive limits.
+        chords: try chord steps first.
+        powers: return branch powers.
+        loading: return branch loading.
+    """
+    network, limit = prepared.network, tol * prepared.network.tolerance_base
+    load_p, load_q = demands(network, loads)
+    slack = DistributedSlack.of(network, shares)
+    kept = ReactiveLimits.of(network) if q_limits else None
+    start, left, first = slack.schedule.first_imbalance(load_p), np.arange(len(load_p)), None
+    if chords:
+        first = slack.chord_rows(
+            prepared, load_p, load_q, tol=tol, threads=threads,
+            limits=None if kept is None else kept.of_pv,
         )  # fmt: skip
-        self.wide = _widened(network, labels[: self.num_moved])
-
-    def demands(self, loads: LoadScenarios, moved: Real) -> LoadScenarios:
-        """What the engine is given: generators that move are demands of the other sign."""
-        moving = slice(self.num_moved)
-        columns = -(self.participants.power[moving] + moved[:, moving])
-        return LoadScenarios(
-            load_p=np.concatenate([loads.load_p, columns], 1),
-            load_q=np.concatenate([loads.load_q, np.zeros_like(columns)], 1),
+        left = np.flatnonzero(~slack.good(first, limit))
+        near = np.isfinite(first.mismatch) & (first.mismatch < NEAR * network.tolerance_base)
+        start = np.where(near, first.imbalance, start)
+    rest, imbalance = None, start
+    if len(left) or first is None:
+        rest, imbalance[left] = _by_rounds(
+            network, slack.schedule, loads.rows(left), start[left], solve_rows, limit
         )
+    found = _joined(network, first, rest, left, q_limits)
+    generation = slack.schedule.generation(imbalance)
+    generation[~found.solved] = np.nan
+    return replace(
+        found, gen_p=generation,
+        powers=branch_powers(network, found.voltage) if powers else None,
+        loading=branch_loading(network, found.voltage) if loading else None,
+    )  # fmt: skip
 
-    def slack_target(self, moved: Real, rest: Real) -> Real:
-        """(R,) schedule and share of the slack bus."""
-        power = rest + self.schedule[self.slack_rows].sum()
-        for column in range(self.num_moved, moved.shape[1]):
-            power += moved[:, column]
-        return power
 
-    def generation(self, moved: Real, rest: Real) -> Real:
-        """(R, G) active power of every generator; several at the slack bus share `rest`."""
-        power = np.tile(self.schedule, (len(moved), 1))
-        power[:, self.rows] += moved
-        power[:, self.slack_rows] += (rest / len(self.slack_rows))[:, None]
-        return power
+def _joined(
+    network: Network, first: SharedRows | None, rest: BatchSolution | None, left: Int,
+    q_limits: bool,
+) -> BatchSolution:  # fmt: skip
+    """All rows, from those of chord steps and those that these left over."""
+    if first is None:
+        assert rest is not None
+        return rest
+    num = len(first.mismatch)
+    found = BatchSolution(
+        network=network, voltage=first.voltage.view(np.complex128),
+        status=np.full(num, RowStatus.SOLVED, np.int64), iterations=first.steps,
+        mismatch=first.mismatch, reason="" if rest is None else rest.reason,
+        at_limit=np.zeros((num, network.num_buses), np.int8) if q_limits else None,
+    )  # fmt: skip
+    if rest is not None:
+        _take(found, left, rest)
+    return found
 
-    def first_imbalance(self, load_p: Real) -> Real:
-        """(R,) as at nominal demand, with another demand."""
-        intact = self.network.intact
-        prepared, nominal = prepare(intact), intact.load_power.real
-        given = 0.0
-        if prepared.solved:
-            given = _given_at_slack(intact, prepared.voltage[None], nominal[None])[0]
-        return (given - self.schedule[self.slack_rows].sum() - nominal.sum()) + load_p.sum(1)
+
+def _by_rounds(
+    network: Network, schedule: SharedSchedule, loads: LoadScenarios, start: Real,
+    solve_rows: Callable[[Network, LoadScenarios], BatchSolution], limit: float,
+) -> tuple[BatchSolution, Real]:  # fmt: skip
+    """Rows by secant steps around the power flow, from imbalances (R,), and what these become."""
+    imbalance, wide = start.copy(), _widened(network, schedule.labels[: schedule.num_moved])
+    known = np.full((2, loads.num_rows), np.nan)  # imbalance and surplus of the last round
+    found, left = None, np.arange(loads.num_rows)
+    for _ in range(MOST_ROUNDS):
+        demand = loads.rows(left)
+        moved, rest = schedule.moved(imbalance[left])
+        solution = solve_rows(wide, _with_moved(schedule, demand, moved))
+        if found is None:
+            found = replace(solution, network=network)
+        else:
+            _take(found, left, solution)
+        given = given_at_slack(network, solution.voltage, demand.load_p)
+        surplus = given - schedule.of_slack(moved, rest)
+        found.mismatch[left] = np.fmax(found.mismatch[left], np.abs(surplus))
+        on = solution.solved & (np.abs(surplus) > limit)
+        left, surplus = left[on], surplus[on]
+        if not len(left):
+            break
+        now = imbalance[left]
+        with np.errstate(all="ignore"):
+            slope = (surplus - known[1, left]) / (now - known[0, left])
+        usual = (slope < -1 / STEEPEST) & (slope > -STEEPEST)
+        known[:, left] = now, surplus
+        imbalance[left] = now - surplus / np.where(usual, slope, -1.0)
+    assert found is not None
+    found.status[left] = RowStatus.NO_CONVERGENCE
+    found.voltage[left] = np.nan
+    if found.at_limit is not None:
+        found.at_limit[left] = 0
+    return found, imbalance
+
+
+def _with_moved(schedule: SharedSchedule, loads: LoadScenarios, moved: Real) -> LoadScenarios:
+    """What the engine is given: generators that move are demands of the other sign."""
+    moving = slice(schedule.num_moved)
+    columns = -(schedule.participants.power[moving] + moved[:, moving])
+    return LoadScenarios(
+        load_p=np.concatenate([loads.load_p, columns], 1),
+        load_q=np.concatenate([loads.load_q, np.zeros_like(columns)], 1),
+    )
 
 
 _WIDENED: "weakref.WeakKeyDictionary[Network, dict[tuple[str, ...], Network]]"
@@ -233,61 +301,6 @@ def _widened(network: Network, labels: tuple[str, ...]) -> Network:
             )
         )  # fmt: skip
     return known[labels]
-
-
-def solve_distributed(
-    network: Network, loads: LoadScenarios, shares: SlackShares,
-    solve_rows: Callable[[Network, LoadScenarios], BatchSolution], *,
-    limit: float, powers: bool, loading: bool,
-) -> BatchSolution:  # fmt: skip
-    """Rows whose imbalance is shared.
-
-    Args:
-        network: a topology.
-        loads: demands, R rows, checked.
-        shares: who shares it.
-        solve_rows: the power flow, with a tolerance of `TIGHTER` times `limit`.
-        limit: largest mismatch, p.u., of the slack bus's share as well.
-        powers: return branch powers.
-        loading: return branch loading.
-    """
-    shared = _Shared(network, shares)
-    imbalance = shared.first_imbalance(loads.load_p)
-    known = np.full((2, loads.num_rows), np.nan)  # imbalance and surplus of the last round
-    found, left = None, np.arange(loads.num_rows)
-    for _ in range(MOST_ROUNDS):
-        demand = loads.rows(left)
-        moved, rest = shared.participants.moved(imbalance[left])
-        solution = solve_rows(shared.wide, shared.demands(demand, moved))
-        if found is None:
-            found = replace(solution, network=network)
-        else:
-            _take(found, left, solution)
-        given = _given_at_slack(network, solution.voltage, demand.load_p)
-        surplus = given - shared.slack_target(moved, rest)
-        found.mismatch[left] = np.fmax(found.mismatch[left], np.abs(surplus))
-        on = solution.solved & (np.abs(surplus) > limit)
-        left, surplus = left[on], surplus[on]
-        if not len(left):
-            break
-        now = imbalance[left]
-        with np.errstate(all="ignore"):
-            slope = (surplus - known[1, left]) / (now - known[0, left])
-        usual = (slope < -1 / STEEPEST) & (slope > -STEEPEST)
-        known[:, left] = now, surplus
-        imbalance[left] = now - surplus / np.where(usual, slope, -1.0)
-    assert found is not None
-    found.status[left] = RowStatus.NO_CONVERGENCE
-    found.voltage[left] = np.nan
-    if found.at_limit is not None:
-        found.at_limit[left] = 0
-    generation = shared.generation(*shared.participants.moved(imbalance))
-    generation[~found.solved] = np.nan
-    return replace(
-        found, gen_p=generation,
-        powers=branch_powers(network, found.voltage) if powers else None,
-        loading=branch_loading(network, found.voltage) if loading else None,
-    )  # fmt: skip
 
 
 def _take(found: BatchSolution, rows: Int, solution: BatchSolution) -> None:

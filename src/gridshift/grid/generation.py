@@ -2,12 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
 from gridshift.arrays import Real
 from gridshift.grid.after_outage import static_supply
 from gridshift.grid.network import Network
+
+ShareBy = Literal["generation", "headroom", "given"]
+"""How generators share the imbalance of a grid with a distributed slack: see `slack_shares`."""
 
 
 @dataclass(frozen=True, kw_only=True)

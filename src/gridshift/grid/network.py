@@ -293,7 +293,7 @@ class Network:
     def digest(self) -> str:
         """Hexadecimal digest of every number that decides results; equal for equal grids.
 
-        Limits of generators, which decide them only on request, are in `limits_digest`.
+        What decides them only on request is in `limits_digest` and `slack_digest`.
         """
         state = hashlib.sha256()
         for f in fields(self):
@@ -323,8 +323,13 @@ class Network:
     @property
     def limits_digest(self) -> str:
         """Hexadecimal digest of the reactive limits of generators."""
-        values = [self.gen_q_min.tobytes(), self.gen_q_max.tobytes()]
-        return hashlib.sha256(b"".join(values)).hexdigest()
+        return hashlib.sha256(self.gen_q_min.tobytes() + self.gen_q_max.tobytes()).hexdigest()
+
+    @property
+    def slack_digest(self) -> str:
+        """Hexadecimal digest of what a distributed slack goes by: active limits and shares."""
+        values = self.gen_p_min.tobytes() + self.gen_p_max.tobytes() + self.gen_weight.tobytes()
+        return hashlib.sha256(values).hexdigest()
 
 
 def bus_admittance(start: Int, end: Int, y: Complex, shunt: Complex) -> sp.csr_array:

@@ -11,16 +11,18 @@ from numpy.typing import NDArray
 from gridshift.arguments import number, whole_number
 from gridshift.arrays import Bool, Int, Real
 from gridshift.errors import GridshiftError
-from gridshift.grid.distributed_slack import TIGHTER, ShareBy, SlackShares, solve_distributed
+from gridshift.grid.distributed_slack import TIGHTER, solve_distributed
 from gridshift.grid.engine import Device
 from gridshift.grid.equations import branch_loading, branch_powers
 from gridshift.grid.following import NEWTON_STEPS, Followed, Origin, follow
+from gridshift.grid.generation import ShareBy
 from gridshift.grid.limited_workspace import Kept, LimitedStates
 from gridshift.grid.network import Network
 from gridshift.grid.pivoting import pivoting_newton
 from gridshift.grid.prepared import Prepared, prepare
 from gridshift.grid.reactive import ReactiveLimits
 from gridshift.grid.scenarios import LoadScenarios, demands, nominal_loads
+from gridshift.grid.slack_shares import SlackShares
 from gridshift.grid.solution import BatchSolution, RowStatus
 from gridshift.memory import require_memory
 
@@ -82,8 +84,8 @@ def solve(
         if not isinstance(shares, SlackShares):
             shares = SlackShares.of(network.outage_of or network, shares)
         return solve_distributed(
-            network, loads, shares, inside, limit=tol * network.tolerance_base, powers=powers,
-            loading=loading,
+            prepared, loads, shares, inside, tol=tol, threads=threads, q_limits=q_limits,
+            chords=device == "cpu", powers=powers, loading=loading,
         )  # fmt: skip
     plain = partial(
         _solved, prepared, tol=tol, max_iterations=max_iterations, threads=threads, powers=powers,

@@ -1,6 +1,6 @@
 """Many scenarios solved for their statistics alone: no more voltages at a time than caches hold."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -8,12 +8,14 @@ from numpy.typing import NDArray
 
 from gridshift.arrays import Bool, Int, Real
 from gridshift.grid.blocks import run_blocks
+from gridshift.grid.distributed_slack import DistributedSlack
 from gridshift.grid.engine import Engine
 from gridshift.grid.network import Network
 from gridshift.grid.powerflow import solve
 from gridshift.grid.prepared import Prepared, prepare
 from gridshift.grid.reactive import ReactiveLimits
 from gridshift.grid.scenarios import LoadScenarios, demands
+from gridshift.grid.slack_shares import SlackShares
 from gridshift.grid.statistics import Limits, Statistics
 
 BLOCK_BYTES = 1 << 22
@@ -68,7 +70,7 @@ class Streamed(NamedTuple):
 
 def stream_rows(
     network: Network, loads: LoadScenarios, limits: Limits, *, tol: float = 1e-8, threads: int = 1,
-    q_limits: bool = False,
+    q_limits: bool = False, distributed_slack: SlackShares | None = None,
 ) -> Streamed:  # fmt: skip
     """Solve every row as `solve` does and count its voltages while they are in cache.
 
@@ -81,6 +83,7 @@ def stream_rows(
         tol: as in `solve`.
         threads: that share the rows; results don't depend on it, bit for bit.
         q_limits: whether rows keep the reactive limits of generators.
+        distributed_slack: generators that share the imbalance; None: the slack bus alone.
 
     Raises:
         ScenarioError: arrays whose shape does not fit the network.
@@ -89,18 +92,21 @@ def stream_rows(
     prepared = prepare(network)
     kept = ReactiveLimits.of(network) if q_limits else None
     at_limit = np.zeros((3, network.num_buses + 1), np.int64)
-    if kept is not None and kept.at_nominal(prepared):
-        statistics, mismatch = _limited(
-            kept, prepared, load_p, load_q, limits, tol, threads, at_limit
-        )
-    else:
+    chords = _chords(prepared, kept, distributed_slack, load_p, load_q, tol)
+    if chords is None:
         statistics, mismatch = prepared.engine.count_rows(
             prepared.topology, load_p, load_q, limits, tol=tol, threads=threads,
             q_limits=None if kept is None else kept.of_pv,
         )  # fmt: skip
+    else:
+        size = rows_at_once(prepared.engine, len(load_p))
+        statistics, mismatch = _in_blocks(chords, limits, len(load_p), size, threads, at_limit)
     left = np.flatnonzero(np.isnan(mismatch))
     if len(left):
-        solution = solve(prepared, loads.rows(left), tol=tol, threads=threads, q_limits=q_limits)
+        solution = solve(
+            prepared, loads.rows(left), tol=tol, threads=threads, q_limits=q_limits,
+            distributed_slack=distributed_slack,
+        )  # fmt: skip
         statistics.add_complex(solution.voltage)
         mismatch[left] = np.where(solution.solved, solution.mismatch, np.nan)
         if solution.at_limit is not None:
@@ -108,28 +114,63 @@ def stream_rows(
     return Streamed(statistics, mismatch, at_limit[:2, :-1], int(at_limit[2, -1]))
 
 
-def _limited(
-    kept: ReactiveLimits, prepared: Prepared, load_p: Real, load_q: Real, limits: Limits,
-    tol: float, threads: int, at_limit: Int,
+class _Found(NamedTuple):
+    """Rows of a block."""
+
+    voltage: Real
+    mismatch: Real
+    good: Bool
+    """Whether they are solved."""
+    side: NDArray[np.int8] | None
+    """(n, B) limits that generators are at; None: nowhere."""
+
+
+def _chords(
+    prepared: Prepared, kept: ReactiveLimits | None, shares: SlackShares | None, load_p: Real,
+    load_q: Real, tol: float,
+) -> Callable[[slice], _Found] | None:  # fmt: skip
+    """Chord steps for a block of rows; None for the plain ones, that are counted in their lanes."""
+    engine, limit = prepared.engine, tol * prepared.engine.unit
+    if shares is not None:
+        slack = DistributedSlack.of(prepared.network, shares)
+        limits = None if kept is None else kept.of_pv
+
+        def shared(part: slice) -> _Found:
+            found = slack.chord_rows(prepared, load_p[part], load_q[part], tol=tol, limits=limits)
+            return _Found(found.voltage, found.mismatch, slack.good(found, limit), None)
+
+        return shared
+    if kept is None or not kept.at_nominal(prepared):
+        return None
+
+    def limited(part: slice) -> _Found:
+        found = kept.from_nominal(prepared, load_p[part], load_q[part], tol=tol)
+        assert found is not None  # a generator is at a limit
+        side = kept.at_buses(found.side, engine.num_buses)
+        return _Found(found.voltage, found.mismatch, kept.solved(found, limit), side)
+
+    return limited
+
+
+def _in_blocks(
+    chords: Callable[[slice], _Found], limits: Limits, rows: int, size: int, threads: int,
+    at_limit: Int,
 ) -> tuple[Statistics, Real]:  # fmt: skip
-    """Rows of a topology with generators at limits at nominal demand, in blocks that caches hold.
+    """Rows in blocks whose voltages caches hold; the mismatch of those not solved is NaN.
 
     Adds to `at_limit` (3, B + 1): rows at the upper limit and at the lower one by bus; the last
     entry of all is the number of rows at any.
     """
-    engine, limit = prepared.engine, tol * prepared.engine.unit
-    rows, size = len(load_p), rows_at_once(engine, len(load_p))
     mismatch = np.full(rows, np.nan)
 
     def count(part_of: tuple[Statistics, Int], _: None, first: int, last: int) -> None:
         for start in range(first * size, min(last * size, rows), size):
             part = slice(start, start + size)
-            found = kept.from_nominal(prepared, load_p[part], load_q[part], tol=tol)
-            assert found is not None  # a generator is at a limit
-            good = kept.solved(found, limit)
-            mismatch[part] = np.where(good, found.mismatch, np.nan)
-            part_of[0].add(found.voltage[good])
-            _add_sides(part_of[1], kept.at_buses(found.side, engine.num_buses)[good])
+            found = chords(part)
+            mismatch[part] = np.where(found.good, found.mismatch, np.nan)
+            part_of[0].add(found.voltage[found.good])
+            if found.side is not None:
+                _add_sides(part_of[1], found.side[found.good])
 
     parts = [(Statistics(limits), at_limit)]
     run_blocks(count, None, -(-rows // size), threads, parts,
@@ -137,8 +178,7 @@ def _limited(
     for _, more in parts:
         if more is not at_limit:
             at_limit += more
-    statistics = parts[0][0].merge(other for other, _ in parts[1:])
-    return statistics, mismatch
+    return parts[0][0].merge(other for other, _ in parts[1:]), mismatch
 
 
 def _add_sides(at_limit: Int, side: NDArray[np.int8]) -> None:

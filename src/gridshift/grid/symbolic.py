@@ -184,7 +184,7 @@ def _ordered(pattern: sp.csr_array, size: Int) -> tuple[Int, Int, Int]:
     level = levels(order, upper_ptr, upper, len(size))
     later = np.diff(upper_ptr)
     by_level = np.lexsort((np.arange(len(order)), later, size[order], level))
-    behind: Int = upper[_ranges(upper_ptr[:-1][by_level], later[by_level])]
+    behind = upper.astype(int)[_ranges(upper_ptr[:-1][by_level], later[by_level])]
     return order[by_level], _starts(later[by_level]), behind
 
 

@@ -12,6 +12,7 @@ from gridshift.grid.contingency import Outage, demand_at, generation_at, outage_
 from gridshift.grid.network import Network
 from gridshift.grid.powerflow import RowStatus, nominal, solve
 from gridshift.grid.prepared import prepare, prepare_all
+from gridshift.grid.slack_shares import scheduled_near
 from gridshift.grid.supplied import SuppliedPart, supplied_part
 from gridshift.study.counted import added
 from gridshift.study.risk import lost_supply_severity, severity
@@ -67,7 +68,7 @@ def count_scenarios(setting: Setting, outage: Outage, rows: slice) -> dict[str, 
         return {}
     network = after.network
     if not after.whole:
-        part = supplied_part(after.network, lost_loads=after.lost_loads)
+        part = _supplied(setting, after)
         setting, network = _on_part(setting, part), part.network
     if network.num_buses == len(network.slack) or not prepare(network).solved:
         return {}
@@ -163,7 +164,7 @@ def _rest(setting: Setting, outage: Outage, after: AfterOutage, clock: Clock) ->
     """
     intact, cut = setting.network, after.cut_off
     row = _lost(intact, outage, after)
-    part = supplied_part(after.network, lost_loads=after.lost_loads)
+    part = _supplied(setting, after)
     if part.network.num_buses == len(part.network.slack):
         row["reason"] += "; nothing is left to solve"
         return row | {"unsolved": 0.0, "severity": lost_supply_severity(row["mw_cut_off"])}
@@ -184,6 +185,14 @@ def _rest(setting: Setting, outage: Outage, after: AfterOutage, clock: Clock) ->
     if row["mw_cut_off"] > 0:
         row["severity"] = lost_supply_severity(row["mw_cut_off"])
     return studied | row
+
+
+def _supplied(setting: Setting, after: AfterOutage) -> SuppliedPart:
+    """The part of the grid that keeps its supply, its generators near what they will give."""
+    part = supplied_part(after.network, lost_loads=after.lost_loads)
+    if setting.shares is None:
+        return part
+    return replace(part, network=scheduled_near(part.network, setting.shares))
 
 
 def _on_part(setting: Setting, part: SuppliedPart) -> Setting:
@@ -219,7 +228,9 @@ def _without_solution(
     loads = setting.drawn("holdout", outage_text(outage), setting.config.num_holdout)
     with clock("holdout"):
         rows = loads if part is None else loads.of_loads(part.loads)
-        solution = solve(network, rows, q_limits=setting.config.q_limits)
+        solution = solve(
+            network, rows, q_limits=setting.config.q_limits, distributed_slack=setting.shares
+        )
     unsolved = float(1 - solution.solved.mean())
     demand = float(setting.network.bus_demand.sum() * setting.network.base_mva)
     mw = mw_cut_off + unsolved * (demand - mw_cut_off)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from gridshift.errors import GridshiftError, OutageError
+from gridshift.grid.generation import ShareBy
 from gridshift.grid.network import Network
 from gridshift.grid.scenarios import Spread
 from gridshift.study.limits import Rating, read_ratings, with_limits
@@ -69,10 +70,14 @@ class ScreenConfig:
     """What all ratings are multiplied by."""
     q_limits: bool = False
     """Whether generators keep their reactive limits, scenario by scenario; exact rows only."""
+    distributed_slack: ShareBy | None = None
+    """By what generators share losses and changes of demand, scenario by scenario, as in `solve`;
+    exact rows only. None: the slack bus alone."""
     refuse_splits: bool = False
     """Whether outages that cut demand off are listed apart and not studied."""
-    redistribute: Redistribution = "generators"
-    """Who takes over what a generator gave that is out."""
+    redistribute: Redistribution | None = None
+    """Who takes over what a generator gave that is out; None: the generators, or with a distributed
+    slack this, whose generators then share it as they share everything else."""
     most_pairs: int = 1000
     """Of more than `chosen_outages.MANY_PAIRS` pairs of lines, so many are studied: those that are
     worst by an estimate."""
@@ -101,12 +106,7 @@ class ScreenConfig:
             raise GridshiftError(
                 f"methods are measured beside exact rows; leave method {self.method} or beside out"
             )
-        if self.q_limits and (self.method != EXACT or self.beside):
-            named = self.method if self.method != EXACT else ", ".join(self.beside)
-            raise GridshiftError(
-                f"{named} takes every generator to hold its voltage, so q_limits is for exact rows "
-                "alone; leave one of them out"
-            )
+        self._check_generators()
         for name in ("precision", "ignore_below"):
             share = getattr(self, name)
             if share is not None and not 0 < share < 0.5:
@@ -126,9 +126,6 @@ class ScreenConfig:
         if not 0 < self.seasonal_factor < float("inf"):
             told = f"seasonal_factor must be a positive number, not {self.seasonal_factor}"
             raise GridshiftError(told)
-        if self.redistribute not in get_args(Redistribution):
-            known = " or ".join(get_args(Redistribution))
-            raise GridshiftError(f"redistribute must be {known}, not {self.redistribute!r}")
         if self.certify is not None and not 0 < self.certify < float("inf"):
             raise GridshiftError(f"certify must be a positive number, not {self.certify}")
         if not 0 <= self.correct_share <= 1:
@@ -137,6 +134,35 @@ class ScreenConfig:
             )
         if self.workers is not None and self.workers < 1:
             raise GridshiftError(f"workers must be at least 1, not {self.workers}")
+
+    def _check_generators(self) -> None:
+        """What generators do, and who may be asked about it."""
+        named = self.method if self.method != EXACT else ", ".join(self.beside)
+        if self.q_limits and named:
+            raise GridshiftError(
+                f"{named} takes every generator to hold its voltage, so q_limits is for exact rows "
+                "alone; leave one of them out"
+            )
+        shared = self.distributed_slack is not None
+        if shared and named:
+            raise GridshiftError(
+                f"{named} takes the slack bus to balance the grid alone, so distributed_slack is "
+                "for exact rows alone; leave one of them out"
+            )
+        if shared and self.distributed_slack not in get_args(ShareBy):
+            known = ", ".join(get_args(ShareBy))
+            told = f"no distributed slack by {self.distributed_slack!r}; choose {known}"
+            raise GridshiftError(told)
+        if self.redistribute is None:
+            object.__setattr__(self, "redistribute", "slack" if shared else "generators")
+        if self.redistribute not in get_args(Redistribution):
+            known = " or ".join(get_args(Redistribution))
+            raise GridshiftError(f"redistribute must be {known}, not {self.redistribute!r}")
+        if shared and self.redistribute != "slack":
+            raise GridshiftError(
+                "with a distributed slack its generators share what an outage takes away; leave "
+                "redistribute out, or say slack"
+            )
 
     @classmethod
     def of_study(cls, path: str | os.PathLike[str], **given: Any) -> "ScreenConfig":

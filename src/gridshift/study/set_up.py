@@ -40,6 +40,11 @@ def set_up(config: ScreenConfig, network: Network) -> Setting:
         drawn, spread = file.draw(network), file.uncertainty.spread_of_loads
         spread = None if drawn.network is not network and drawn.generators else spread
         network, loads = drawn.network, drawn.loads
+        if config.distributed_slack is not None and file.uncertainty.balance is not None:
+            raise ScenarioError(
+                f"{config.study} says in generation.balance who shares changes of demand, and a "
+                "distributed slack shares them too; leave one of them out"
+            )
         for name in (config.method, *(one.partition(":")[0] for one in config.beside)):
             if name != EXACT:
                 drawn.require_exact(name)
@@ -47,6 +52,7 @@ def set_up(config: ScreenConfig, network: Network) -> Setting:
         config=config, network=network, voltage=intact_voltage(network), loads=loads,
         spread=spread, method=method,
     )  # fmt: skip
+    _ = setting.shares  # what can't be shared is told now
     if config.ratings is not None:
         check_ratings(network, read_ratings(config.ratings), config.ratings)
     setting.limited(network)

@@ -11,6 +11,7 @@ import numpy as np
 from gridshift.arrays import Complex
 from gridshift.grid.network import Network
 from gridshift.grid.scenarios import LoadScenarios, Scenarios, named_rng, sample_loads
+from gridshift.grid.slack_shares import SlackShares
 from gridshift.grid.statistics import Limits
 from gridshift.study.row import OutageRow
 from gridshift.study.screening import ScreenConfig
@@ -49,6 +50,16 @@ class Setting:
     """What was counted of an outage's scenarios elsewhere, in their order; None: nothing."""
     threads: int = 1
     """That share the scenarios of one outage."""
+
+    @cached_property
+    def shares(self) -> SlackShares | None:
+        """Who shares the imbalance of every scenario, if the slack is distributed.
+
+        Raises:
+            GridshiftError: as `SlackShares.of`.
+        """
+        by = self.config.distributed_slack
+        return None if by is None else SlackShares.of(self.network, by)
 
     @cached_property
     def intact(self) -> tuple[Network, Limits]:

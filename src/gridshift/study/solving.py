@@ -32,7 +32,7 @@ class Solving:
         with self._clock("predict"):
             found = stream_rows(
                 self._network, loads, self._limits, tol=self._tol, threads=self._setting.threads,
-                q_limits=self._setting.config.q_limits,
+                q_limits=self._setting.config.q_limits, distributed_slack=self._setting.shares,
             )  # fmt: skip
         self._found.append(found)
         if self._setting.config.precision is not None:

@@ -105,7 +105,14 @@ def freeze(w, tolerance, step, work):
 
 @compiled
 def begin_at_nominal(lanes, solving, batch, start, work):
-    """Voltages of the nominal point, powers of the rows' loads, and the residual of both.
+    """Voltages of the nominal point, powers of the rows' loads, and the residual of both."""
+    specify_power(lanes, batch, start, work)
+    at_nominal(lanes, solving, batch, work)
+
+
+@compiled
+def at_nominal(lanes, solving, batch, work):
+    """Voltages of the nominal point, and the residual there; powers are given.
 
     At the nominal point the computed powers are known: no need to walk the network.
     """
@@ -113,7 +120,6 @@ def begin_at_nominal(lanes, solving, batch, start, work):
     symbolic, point = batch.symbolic, batch.point
     for q in range(len(batch.scheduled)):
         store(work.voltage, q * w, fill(lanes, element(point.voltage, q)))
-    specify_power(lanes, batch, start, work)
     largest = fill(lanes, 0.0)
     for i in range(len(symbolic.node_bus)):
         q = 2 * element(symbolic.node_bus, i)
