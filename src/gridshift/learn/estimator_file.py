@@ -81,7 +81,7 @@ def _assembled(state: dict[str, Any], arrays: Arrays) -> ICWRegressor:
     model = base = restored_model(field(state, "model", dict), own, shape)
     estimator.compensation_ = None
     if isinstance(model, CompensatedModel):
-        base, estimator.compensation_ = model.model, model.compensation
+        base, estimator.compensation_ = model.base, model.compensation
     _check_model(estimator, base)
     estimator.base_model_, estimator.model_ = base, model
     estimator.held_out_mae_, _ = measures(base)
