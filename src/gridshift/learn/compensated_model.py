@@ -11,7 +11,7 @@ from gridshift.arrays import Int, Real
 from gridshift.errors import StorageError
 from gridshift.learn.compensation import FEATURES, RESTS, Compensated, Compensation, Touched
 from gridshift.learn.compensation_graph import CompensatedPart
-from gridshift.learn.model_file import array, field, part_of
+from gridshift.learn.model_file import Stored, array, field
 from gridshift.learn.onnx_graph import OnnxGraph
 
 MODEL, PREFIX = "model.", "compensation."
@@ -54,26 +54,20 @@ class CompensatedModel(Compensated):
         }
 
     @classmethod
-    def restored(
-        cls,
-        about: dict[str, Any],
-        arrays: Mapping[str, NDArray[Any]],
-        shape: tuple[int, int],
-        make_graph: Any = None,
-    ) -> "CompensatedModel":
-        """The model of `about` and `arrays`, with so many inputs and outputs.
+    def restored(cls, stored: Stored) -> "CompensatedModel":
+        """The model that was stored.
 
         Raises:
             GridshiftError: a field or an array is missing, unknown, or can't be.
         """
         from gridshift.learn.models import restored_model
 
-        found = field(about, "model", dict)
-        if found.get("kind") == cls.kind:
+        inner, about = stored.inner("model", MODEL), field(stored.about, "compensation", dict)
+        if inner.about.get("kind") == cls.kind:
             raise StorageError("a compensated model of a compensated model")
         return cls(
-            base=restored_model(found, part_of(arrays, MODEL), shape, make_graph),
-            compensation=_restored_compensation(field(about, "compensation", dict), arrays, shape),
+            base=restored_model(inner),
+            compensation=_restored_compensation(about, stored.arrays, stored.shape),
         )
 
     def add_to_graph(self, graph: OnnxGraph) -> str:
