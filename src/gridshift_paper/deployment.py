@@ -9,7 +9,7 @@ pandapower's solver and a GPU's gradient steps; here both are seconds of one CPU
 import time
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -171,16 +171,22 @@ class Seconds(NamedTuple):
     step: float = NAN
     """A gradient step."""
 
-    def icw(self, num_solves: float, *, solver: str = "engine") -> float:
-        """Cost of one adaptation: solves, statistics, prediction."""
-        return num_solves * getattr(self, solver) + self.fit + self.predict
+    def icw(self, num_solves: float = 400, *, solver: str = "engine", cores: int = 1) -> float:
+        """Cost of one adaptation: solves, divided by so many cores, statistics, prediction."""
+        return num_solves * getattr(self, solver) / cores + self.fit + self.predict
 
     def gradient(
-        self, num_solves: float, num_steps: float, *, solver: str = "engine"
+        self, num_solves: float = 400, num_steps: float = BUDGET, *, solver: str = "engine",
+        cores: int = 1,
     ) -> float:  # fmt: skip
-        """Cost of one adaptation by gradient steps."""
-        solves = num_solves * getattr(self, solver)
+        """Cost of one adaptation by gradient steps, solves divided by so many cores."""
+        solves = num_solves * getattr(self, solver) / cores
         return solves + num_steps * self.step + self.predict_tuned
+
+    def speed_up(self, solver: str, cores: int, num_solves: int = 400) -> float:
+        """Cost of 4,000 steps of fine-tuning over that of ICW."""
+        how: Any = {"solver": solver, "cores": cores}
+        return self.gradient(num_solves, **how) / self.icw(num_solves, **how)
 
 
 def seconds_of(rows: Rows, grid: str, backbone: str = "mlp") -> Seconds:
@@ -202,19 +208,12 @@ def factor(value: float) -> str:
     return "–" if not np.isfinite(value) else f"{value:.3g}×" if value < 10 else f"{value:,.0f}×"
 
 
-def speed_up(seconds: Seconds, solver: str, cores: int, num: int = 400) -> float:
-    """Cost of 4,000 steps of fine-tuning over that of ICW, solves divided by this many cores."""
-    solves = num * getattr(seconds, solver) / cores
-    tuned = solves + BUDGET * seconds.step + seconds.predict_tuned
-    return tuned / (solves + seconds.fit + seconds.predict)
-
-
 def totals(rows: Rows, grid: str, solver: str = "pandapower", cores: int = PAPER_CORES) -> Numbers:
     """Seconds for all outages of a grid, by the paper's accounting."""
     seconds, sweep = seconds_of(rows, grid), picked(rows["deployment-sweep"], grid=grid)
     number = int(sweep.iloc[-1].num_outages) if len(sweep) else NAN
-    icw = number * (400 * getattr(seconds, solver) / cores + seconds.fit + seconds.predict)
-    return {"ICW": icw, "fine-tuning": icw * speed_up(seconds, solver, cores)}
+    return {"ICW": number * seconds.icw(solver=solver, cores=cores),
+            "fine-tuning": number * seconds.gradient(solver=solver, cores=cores)}  # fmt: skip
 
 
 def tables(rows: Rows) -> Iterator[Table]:
@@ -227,7 +226,7 @@ def tables(rows: Rows) -> Iterator[Table]:
         ("grid", ">paper,\n48 cores", *(f">{solver},\n{cores} core{'s' * (cores > 1)}"
                                         for solver, cores in ACCOUNTS)),
         [(grid, factor(PAPER_DEPLOYMENT[grid][-1]),
-          *(factor(speed_up(of[grid], *account)) for account in ACCOUNTS)) for grid in grids],
+          *(factor(of[grid].speed_up(*account)) for account in ACCOUNTS)) for grid in grids],
         "The paper divides the serial time of its solver by 48 cores, and counts gradient steps "
         "of one GPU whole. Ours are CPU seconds of one thread.",
     )  # fmt: skip
@@ -274,7 +273,7 @@ def _error(rows: Rows, grid: str) -> float | None:
 
 def _speed_ups(rows: Rows, solver: str, cores: int) -> Numbers:
     """Fine-tuning over ICW, over all outages."""
-    return {grid: speed_up(seconds_of(rows, grid), solver, cores) for grid in GRIDS}
+    return {grid: seconds_of(rows, grid).speed_up(solver, cores) for grid in GRIDS}
 
 
 def _parts(grid: str, rows: Rows) -> Numbers:

@@ -2,7 +2,7 @@
 
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any
@@ -158,6 +158,21 @@ def base_config(
         PAPER_SURROGATE, transform=transform, backbone=chosen, seed=seed, spread=spread,
         training=training, num_rows=scale.num_rows,
     )  # fmt: skip
+
+
+def changed(config: SurrogateConfig, **settings: Any) -> SurrogateConfig:
+    """The same with other settings, of the surrogate, its training or its backbone; None: as it is.
+
+    Raises:
+        TypeError: none of the three has a setting of that name.
+    """
+    left = {name: value for name, value in settings.items() if value is not None}
+    parts: dict[str, Any] = {}
+    for part in ("training", "backbone"):
+        whole = getattr(config, part)
+        own = {name: left.pop(name) for name in {f.name for f in fields(whole)} & left.keys()}
+        parts[part] = replace(whole, **own)
+    return replace(config, **parts, **left)
 
 
 def base_surrogate(

@@ -90,7 +90,7 @@ def headlines(book: Book) -> Iterator[tuple[str, object, object]]:
     seconds = deployment.seconds_of(rows, "case118")
     if seconds.step == seconds.step:
         cores, one, engine = (
-            deployment.factor(deployment.speed_up(seconds, solver, num))
+            deployment.factor(seconds.speed_up(solver, num))
             for solver, num in (("pandapower", 48), ("pandapower", 1), ("engine", 1))
         )
         yield ("cost of 4,000 gradient steps over that of ICW, case118: solver's time divided by "
