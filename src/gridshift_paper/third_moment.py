@@ -209,6 +209,7 @@ def _over_level_2(rows: Rows, base: str, topology: str, quantity: str, **level: 
 
 
 def third_tables(rows: Rows) -> Iterator[Table]:
+    """Level 3 over level 2 by bound and recentring, and the size of e by eps."""
     measured(rows, THIRD.name)
     for base, label in (("exact", "exact base"), ("mlp", "MLP")):
         lines = []

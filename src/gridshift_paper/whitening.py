@@ -239,41 +239,23 @@ def _off_table_8(frame: Frame, grid: str) -> float:
 
 def _tables_of_scan(rows: Rows) -> Iterator[Table]:
     frame = measured(rows, EPS_SCAN.name)
-    paper = PAPER_TABLE_2["mlp"]["ICW"]
+    most = {grid: max(PAPER_SWEEP[grid]) for grid in SIZES}
     for base, label in (("exact", "exact base"), ("mlp", "network of appendix C, one seed")):
-        part, lines = picked(frame, base=base, transform="zca"), []
-        for eps in EPSILONS:
-            at = picked(part, eps=eps)
-            cells = [by_seed(at, "overall", grid="case30", topology=t) for t in ("N-2", "N-1")]
-            if not len(at):
-                continue
+        lines, trained_ = [], base == "mlp"
+        for eps, at in picked(frame, base=base, transform="zca").groupby("eps"):
+            on_30 = [by_seed(at, "overall", grid="case30", topology=t) for t in ("N-2", "N-1")]
             off = [_off_table_8(picked(at, grid=grid), grid) for grid in SIZES]
-            v = [mean(picked(at, grid=grid, n=max(PAPER_SWEEP[grid])).v) for grid in SIZES]
-            lines.append(
-                (
-                    f"{eps:g}",
-                    *map(mean_and_spread, cells),
-                    *off,
-                    *v,
-                    *([mean(by_seed(at, "r2", grid="case30"))] if base == "mlp" else []),
-                )
-            )
-        if lines:
-            told = (None, None, *(PAPER_SWEEP[g][max(PAPER_SWEEP[g])][2] for g in SIZES))
-            lines.append(
-                (
-                    "paper",
-                    paper[2],
-                    paper[3],
-                    *told,
-                    *([PAPER_CAPACITY[256][0]] if base == "mlp" else []),
-                )
-            )
+            v = [mean(picked(at, grid=grid, n=n).v) for grid, n in most.items()]
+            fit = [mean(by_seed(at, "r2", grid="case30"))] if trained_ else []
+            lines.append((f"{eps:g}", *map(mean_and_spread, on_30), *off, *v, *fit))
+        paper = (*PAPER_TABLE_2["mlp"]["ICW"][2:], None, None,
+                 *(PAPER_SWEEP[grid][n][2] for grid, n in most.items()),
+                 *[PAPER_CAPACITY[256][0]] * trained_)  # fmt: skip
         yield Table(
             f"Regularisation of the covariance, {label}",
             [">eps", ">case30,\nN-2", ">case30,\nN-1", ">off Table VIII,\n118", ">off,\n300",
-             ">|V|, 118,\nmost cases", ">|V|, 300,\nmost cases",
-             *([">R², case30"] if base == "mlp" else [])], lines,
+             ">|V|, 118,\nmost cases", ">|V|, 300,\nmost cases", *[">R², case30"] * trained_],
+            [*lines, ("paper", *paper)] if lines else (),
             "Off Table VIII: mean size of log2 of ours over the paper's over its 15 cells; 0 is "
             "the same, 1 is twice or half.",
         )  # fmt: skip
