@@ -26,12 +26,13 @@ from gridshift_paper.protocol import (
     errors_of,
     errors_where_given,
     exact_base,
+    given,
     printed,
     reference_levels,
     rows_for_test,
     training_rows,
 )
-from gridshift_paper.records import Record, Study, crossed
+from gridshift_paper.records import Record, Study, crossed, on_outage
 from gridshift_paper.selection import mean, measured, picked, spread
 from gridshift_paper.spectra import (
     BOTH,
@@ -39,7 +40,6 @@ from gridshift_paper.spectra import (
     CURVE,
     NUM_DRAWS,
     REFERENCE,
-    context_keys,
     distance_left,
     landmarks,
     reference_moments,
@@ -70,9 +70,9 @@ def _measure(scale: Scale, *, grid: str, outage: str, seed: int, draw: int) -> l
             levels = {"icw": adapted("icw", base, context).predict(test.x)}
             levels |= reference_levels(grid, context, test, {"perfect": base.transform})
         for method, y_hat in levels.items():
-            errors, num = errors_where_given(test, y_hat)
-            counts = {"context_rows": len(context), "test_rows": num}
-            rows.append({"n": n, "method": method, "collect_s": collect_s, **counts, **errors})
+            counts = {"context_rows": len(context), "test_rows": int(given(y_hat).sum())}
+            rows.append({"n": n, "method": method, "collect_s": collect_s, **counts,
+                         **errors_where_given(test, y_hat)})  # fmt: skip
     return rows
 
 
@@ -289,7 +289,7 @@ def _measure_tail(scale: Scale, *, grid: str, outage: str, seed: int, draw: int)
     }
     # a mixture may have eigenvalues below zero: `Spectrum` takes the nearest covariance
     return [
-        {"known": name, **errors_where_given(test, z @ Spectrum.of(cov).power(0.5) + centre)[0]}
+        {"known": name, **errors_where_given(test, z @ Spectrum.of(cov).power(0.5) + centre)}
         for name, (centre, cov) in mixed.items()
     ]
 
@@ -297,7 +297,7 @@ def _measure_tail(scale: Scale, *, grid: str, outage: str, seed: int, draw: int)
 TAIL = Study(
     name="tail",
     about="error of ICW around exact solutions as parts of a context's moments become known",
-    keys=lambda scale: context_keys(scale, *BOTH, num_draws=NUM_DRAWS),
+    keys=lambda scale: on_outage(scale, *BOTH, seed=scale.seeds, draw=range(NUM_DRAWS)),
     measure=_measure_tail,
 )
 

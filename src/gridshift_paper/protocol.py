@@ -22,7 +22,7 @@ from gridshift.adapt.surrogate_config import (
     default_num_rows,
 )
 from gridshift.adapt.training_rows import draw_rows
-from gridshift.arrays import Real
+from gridshift.arrays import Bool, Real
 from gridshift.grid.network import Network
 from gridshift.grid.powerflow import solve
 from gridshift.grid.readers import read_grid
@@ -255,14 +255,15 @@ def training_rows(scale: Scale, grid: str, *, seed: int = 0, spread: float = SPR
     return draw_rows(network, config, num_rows, role="training")
 
 
-def errors_where_given(test: Dataset, y_hat: Real) -> tuple[dict[str, float], int]:
-    """Mean absolute errors over rows without NaN, and how many these are.
+def errors_where_given(test: Dataset, y_hat: Real) -> dict[str, float]:
+    """Mean absolute errors over the rows that are `given`."""
+    rows = given(y_hat)
+    return mean_absolute_errors(test.layout, test.y[rows], y_hat[rows])
 
-    `perfect_icw` gives none where only the outage has a solution.
-    """
-    given = np.isfinite(y_hat).all(1)
-    errors = mean_absolute_errors(test.layout, test.y[given], y_hat[given])
-    return errors, int(given.sum())
+
+def given(y_hat: Real) -> Bool:
+    """(R,) rows without NaN: `perfect_icw` gives none where only the outage has a solution."""
+    return np.asarray(np.isfinite(y_hat).all(1))
 
 
 def context_mean(context: Dataset, test: Dataset) -> Real:

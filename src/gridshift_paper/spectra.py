@@ -19,7 +19,7 @@ from gridshift_paper.artefacts import Artefact, Table
 from gridshift_paper.claims import Claim, Frame, Note, Numbers, Rows, Undecided
 from gridshift_paper.figures import SMALL, dress, panels
 from gridshift_paper.protocol import GRIDS, Scale, context_rows, printed
-from gridshift_paper.records import Key, Record, Study, crossed
+from gridshift_paper.records import Record, Study, on_outage
 from gridshift_paper.selection import measured, picked
 
 BOTH = ("case30", "case118")
@@ -80,21 +80,10 @@ def _measure(scale: Scale, *, grid: str, outage: str, seed: int, draw: int) -> l
     return rows
 
 
-def context_keys(
-    scale: Scale, *grids: str, topology: str = "N-2", num_draws: int = 1
-) -> Iterator[Key]:
-    """Each grid, an outage of it, each seed and each draw of a context."""
-    for grid in scale.grids_of(*grids):
-        yield from crossed(
-            grid=[grid], outage=[GRIDS[grid].topologies[topology]], seed=scale.seeds,
-            draw=range(num_draws),
-        )  # fmt: skip
-
-
 COVARIANCE = Study(
     name="covariance",
     about="a context's covariance and its spectrum against that of larger contexts",
-    keys=lambda scale: context_keys(scale, *PAPER_RANK, num_draws=NUM_DRAWS),
+    keys=lambda scale: on_outage(scale, *BOTH, seed=scale.seeds, draw=range(NUM_DRAWS)),
     measure=_measure,
 )
 
@@ -109,7 +98,7 @@ def distance_left(covariance: pd.DataFrame, grid: str, column: str = "nested") -
     return by_size[chosen] / by_size[first]
 
 
-def spectra_of(covariance: pd.DataFrame, grid: str) -> list[pd.DataFrame]:
+def spectra_of(covariance: pd.DataFrame, grid: str) -> list[Frame]:
     """(index by n) eigenvalues, largest first, of each seed that has any."""
     part = picked(covariance, grid=grid, what="eigenvalue")
     return [one.pivot(index="index", columns="n", values="eigenvalue")

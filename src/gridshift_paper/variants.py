@@ -30,6 +30,7 @@ from gridshift_paper.protocol import (
     context_rows,
     errors_of,
     errors_where_given,
+    given,
     network_of,
     reference_levels,
     standard_tests,
@@ -221,9 +222,9 @@ def _measure_references(scale: Scale, *, grid: str, seed: int) -> Sequence[Recor
             context = context_rows(grid, topology["outage"], n, seed=seed)
             for level, y_hat in reference_levels(grid, context, test, transforms).items():
                 about = {"topology": topology["topology"], "reference": level, "num_context": n}
-                errors, num = errors_where_given(test, y_hat)
+                num = int(given(y_hat).sum())
                 counts = {"num_test": num, "num_without_base_solution": len(test) - num}
-                rows.append(about | errors | counts)
+                rows.append(about | errors_where_given(test, y_hat) | counts)
     return rows
 
 

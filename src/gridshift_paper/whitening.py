@@ -29,7 +29,7 @@ from gridshift_paper.protocol import (
     trained,
     training_rows,
 )
-from gridshift_paper.records import Key, Record, Study, crossed
+from gridshift_paper.records import Key, Record, Study, crossed, on_outage
 from gridshift_paper.selection import by_seed, mean, measured, picked
 from gridshift_paper.spectra import BOTH
 from gridshift_paper.table_2 import PAPER_TABLE_2
@@ -102,12 +102,12 @@ def _measure(scale: Scale, *, grid: str, outage: str, seed: int) -> list[Record]
             "whitener": name, "distortion": _distortion(whitener, base.covariance),
             "own_mean": float(own.mean()), "own_least": float(own.min()),
             "least_variance": float(np.linalg.eigvalsh(cov)[0]),
-            **errors_where_given(test, y_hat)[0],
+            **errors_where_given(test, y_hat),
         })  # fmt: skip
     half, back = base.spectrum.power(0.5), base.spectrum.power(-0.5)
     transport = back @ Spectrum.of(half @ context.covariance @ half).power(0.5, 0) @ back
     moved = centred @ transport.T + context.mean
-    rows.append({"whitener": "optimal transport", **errors_where_given(test, moved)[0]})
+    rows.append({"whitener": "optimal transport", **errors_where_given(test, moved)})
     rng = np.random.default_rng(seed)
     drawn = [_distortion(ortho_group.rvs(len(base.mean), random_state=rng) @ back,
                          base.covariance) for _ in range(NUM_ROTATIONS)]  # fmt: skip
@@ -123,11 +123,9 @@ def _measure(scale: Scale, *, grid: str, outage: str, seed: int) -> list[Record]
 PROPOSITION = Study(
     name="proposition",
     about="whiteners of the training rows: what they distort, and how adapting by them goes",
-    keys=lambda scale: (key for grid in scale.grids_of(*BOTH)
-                        for key in crossed(grid=[grid], outage=[GRIDS[grid].double],
-                                           seed=scale.seeds)),
+    keys=lambda scale: on_outage(scale, *BOTH, seed=scale.seeds),
     measure=_measure,
-)  # fmt: skip
+)
 
 
 def proposition_tables(rows: Rows) -> Iterator[Table]:
@@ -216,7 +214,7 @@ def _scan(
             else:
                 y_hat = adapted("icw" if transform == "zca" else transform, start, context)
                 y_hat = y_hat.predict(test.x)
-            rows.append({"topology": topology, "n": n, **errors_where_given(test, y_hat)[0]})
+            rows.append({"topology": topology, "n": n, **errors_where_given(test, y_hat)})
     return rows
 
 
