@@ -10,7 +10,15 @@ import pandas as pd
 
 from gridshift.errors import GridshiftError
 from gridshift.study.text import real
-from gridshift_paper.claims import Claim, Judged, Note, Rows, Undecided, decide, note
+from gridshift_paper.claims import (
+    Claim,
+    Judged,
+    Note,
+    Rows,
+    Undecided,
+    decide,
+    note,
+)
 from gridshift_paper.records import Book, Study
 
 if TYPE_CHECKING:
@@ -80,31 +88,25 @@ class Artefact:
 
 
 MODULES = {
-    "table_2": ("table-2",),
-    "per_metric": ("per-metric-n1", "per-metric-n2"),
-    "moments": ("mae-by-moment", "voltage-by-level"),
-    "capacity": ("capacity", "fit-300", "regularisation"),
-    "hyperparameters": ("hyperparameters",),
-    "table_3": ("table-3",),
-    "robustness": ("consistency", "n2-pairs", "physical-validity"),
-    "gap_and_wins": ("mmd-gap-30", "mmd-gap-118", "win-counts"),
-    "context_sweep": ("context-sweep",),
-    "context_size": ("context-size-118", "context-size-30"),
-    "spectra": ("spectra", "deviations"),
-    "cost_plane": ("cost-position", "cost-300", "fine-tuning-cost"),
-    "gradient_steps": ("scratch-no-norm", "scratch-zscore"),
-    "band": ("band-30",),
-    "deployment": ("deployment-cost",),
-    "shift": ("operator-shift", "mmd-by-moment"),
-    "third_moment": ("round-trip",),
-    "whitening": ("proposition", "tail"),
+    "table-2": "table_2", "per-metric-n1": "per_metric", "per-metric-n2": "per_metric",
+    "mae-by-moment": "moments", "voltage-by-level": "moments", "capacity": "networks",
+    "fit-300": "networks", "regularisation": "whitening", "hyperparameters": "networks",
+    "table-3": "table_3", "consistency": "robustness", "n2-pairs": "robustness",
+    "physical-validity": "robustness", "mmd-gap-30": "gap_and_wins", "mmd-gap-118": "gap_and_wins",
+    "win-counts": "gap_and_wins", "context-sweep": "context_sweep",
+    "context-size-118": "context_size", "context-size-30": "context_size", "spectra": "spectra",
+    "deviations": "spectra", "cost-position": "cost_plane", "cost-300": "cost_plane",
+    "fine-tuning-cost": "cost_plane", "scratch-no-norm": "gradient_steps",
+    "scratch-zscore": "gradient_steps", "band-30": "band", "deployment-cost": "deployment",
+    "operator-shift": "shift", "mmd-by-moment": "shift", "round-trip": "third_moment",
+    "proposition": "whitening", "tail": "context_size",
 }  # fmt: skip
-"""Modules of the paper's items, in the order of the pages, and what each of them makes."""
+"""Every item, in the order of the pages, and the module that makes it."""
 
 
 def artefacts() -> dict[str, Artefact]:
     """Name to artefact, all of them."""
-    return {one.name: one for module in MODULES for one in _in(module)}
+    return {name: artefact(name) for name in MODULES}
 
 
 def artefact(name: str) -> Artefact:
@@ -113,15 +115,10 @@ def artefact(name: str) -> Artefact:
     Raises:
         GridshiftError: there is none.
     """
-    for module, names in MODULES.items():
-        if name in names:
-            return next(one for one in _in(module) if one.name == name)
-    known = ", ".join(name for names in MODULES.values() for name in names)
-    raise GridshiftError(f"no artefact {name!r}; choose one of {known}")
-
-
-def _in(module: str) -> Sequence[Artefact]:
-    return import_module(f"gridshift_paper.{module}").ARTEFACTS
+    if name not in MODULES:
+        raise GridshiftError(f"no artefact {name!r}; choose one of {', '.join(MODULES)}")
+    made = import_module(f"gridshift_paper.{MODULES[name]}").ARTEFACTS
+    return next(one for one in made if one.name == name)
 
 
 def cell(value: object) -> str:

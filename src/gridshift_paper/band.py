@@ -13,7 +13,7 @@ from gridshift.pictures import BLUE, GREY
 from gridshift_paper import claims as rules
 from gridshift_paper.artefacts import Artefact, Table
 from gridshift_paper.claims import Claim, Frame, Note, Numbers, Rows
-from gridshift_paper.deployment import BUDGET, PAPER_CORES, TIMES, seconds_of, speed_up
+from gridshift_paper.deployment import BUDGET, PAPER_CORES, TIMES, seconds_of
 from gridshift_paper.figures import PAPERS, dress, number_ticks, panels
 from gridshift_paper.gradient_steps import TARGET_LABELS, TARGETS, rows_of, stepped, steps_of
 from gridshift_paper.outages import TERCILES, connected_outages
@@ -184,7 +184,7 @@ def _ends(rows: Rows) -> Numbers:
 
 def _cheaper(rows: Rows, cores: int = PAPER_CORES, solver: str = "pandapower") -> Numbers:
     """Cost of fine-tuning over that of ICW."""
-    ratio = speed_up(seconds_of(rows, "case118"), solver, cores)
+    ratio = seconds_of(rows, "case118").speed_up(solver, cores)
     return {f"solves by {solver}, divided by {cores}": ratio}
 
 

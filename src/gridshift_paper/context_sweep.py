@@ -36,7 +36,7 @@ from gridshift_paper.protocol import (
     topology,
     training_rows,
 )
-from gridshift_paper.records import Record, Study, crossed
+from gridshift_paper.records import Record, Study, on_outage
 from gridshift_paper.selection import mean, measured, picked
 
 SIZES = {"case118": (1, 1.5, 2, 3, 4), "case300": (2, 3, 5, 7.5, 10)}
@@ -100,14 +100,14 @@ def _measure(scale: Scale, *, grid: str, outage: str, seed: int, base: str) -> l
     y_base = (
         exact_base(grid, test) if exact else BASES[base](scale, grid, seed=seed).predict(test.x)
     )
-    frozen = errors_where_given(test, y_base)[0]
+    frozen = errors_where_given(test, y_base)
     rows: list[Record] = [{"n": 0, "order": "", "method": "frozen", **frozen}]
     for order in ORDERS:
         for n, context in prefixes(scale, grid, outage, seed, order):
             y_hat = fit_zca(context.y).inverse(old.forward(y_base))
             for method, y in (("icw", y_hat), ("context-mean", context_mean(context, test))):
                 about = {"n": n, "order": order, "method": method, "context_rows": len(context)}
-                rows.append(about | errors_where_given(test, y)[0])
+                rows.append(about | errors_where_given(test, y))
     return rows
 
 
@@ -115,15 +115,12 @@ SWEEP = Study(
     name="context-sweep",
     about="error of ICW on the N-1 outage by size of the context, 118 and 300 buses: prefixes of a "
     "pool in two orders, around exact solutions and around networks",
-    keys=lambda scale: (
-        key
-        for grid in scale.grids_of(*SIZES)
-        for key in crossed(grid=[grid], outage=[GRIDS[grid].single], base=["exact", *BASES],
-                           seed=scale.seeds)
+    keys=lambda scale: on_outage(
+        scale, *SIZES, topology="N-1", base=["exact", *BASES], seed=scale.seeds
     ),
     measure=_measure,
     version=2,
-)  # fmt: skip
+)
 
 
 def _errors(rows: Rows, grid: str, order: str, base: str, method: str = "icw") -> Frame:

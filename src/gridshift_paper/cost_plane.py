@@ -13,7 +13,7 @@ from gridshift.pictures import BLUE, GREEN, GREY, ORANGE, RED
 from gridshift_paper import claims as rules
 from gridshift_paper.artefacts import Artefact, Table, mean_and_spread
 from gridshift_paper.claims import NAN, Claim, Note, Numbers, Rows, on_case300
-from gridshift_paper.deployment import BACKBONES, factor, seconds_of, speed_up
+from gridshift_paper.deployment import BACKBONES, factor, seconds_of
 from gridshift_paper.figures import dress, mean_with_band, panels
 from gridshift_paper.gradient_steps import (
     PAPER_ICW_COST,
@@ -306,12 +306,12 @@ COST_300 = (
           unless=on_case300),
     Claim("on 300-bus 4,000 steps of fine-tuning cost 5 to 21 times as much as ICW",
           "fine-tuning over ICW, solves by pandapower divided by 48 cores",
-          lambda rows: {f"{n:,} rows": speed_up(seconds_of(rows, "case300"), "pandapower", 48, n)
+          lambda rows: {f"{n:,} rows": seconds_of(rows, "case300").speed_up("pandapower", 48, n)
                         for n in PAPER_300},
           rules.FACTOR, {f"{n:,} rows": (row[2] + PAPER_STEPS_300) / row[2]
                          for n, row in PAPER_300.items()},
           beside=Note("Not divided", lambda rows: {
-              f"{n:,} rows": speed_up(seconds_of(rows, "case300"), "pandapower", 1, n)
+              f"{n:,} rows": seconds_of(rows, "case300").speed_up("pandapower", 1, n)
               for n in PAPER_300})),
 )  # fmt: skip
 FINE_TUNING = (
@@ -320,11 +320,11 @@ FINE_TUNING = (
     Claim("on 30-bus N-2 the cost of fine-tuning grows past 30 times that of ICW",
           "4,000 steps over ICW, MLP, 400 rows, solves by pandapower on one core, as the paper "
           "counts them there",
-          lambda rows: {"": speed_up(seconds_of(rows, "case30"), "pandapower", 1)},
+          lambda rows: {"": seconds_of(rows, "case30").speed_up("pandapower", 1)},
           rules.at_least(30), where="appendix I",
           beside=Note("Otherwise", lambda rows: {
-              "divided by 48 cores": speed_up(seconds_of(rows, "case30"), "pandapower", 48),
-              "PFGNN": speed_up(seconds_of(rows, "case30", "pfgnn"), "pandapower", 1)}),
+              "divided by 48 cores": seconds_of(rows, "case30").speed_up("pandapower", 48),
+              "PFGNN": seconds_of(rows, "case30", "pfgnn").speed_up("pandapower", 1)}),
           why="By the paper's own Table IX 4,000 steps cost 1.7 times as much as ICW (MLP), 5.5 "
           "times (PFGNN)."),
 )  # fmt: skip

@@ -153,7 +153,7 @@ def _closed_form(
         name: errors_of(adapted(name, base, context), test)
         for name in ("frozen", "icw", "icw-paired", "ridge")
     }
-    errors["context-mean"], _ = errors_where_given(test, context_mean(context, test))
+    errors["context-mean"] = errors_where_given(test, context_mean(context, test))
     solves = {"num_solves": context.num_solves}
     return [{**solves, "method": name, **row} for name, row in errors.items()]
 

@@ -146,16 +146,17 @@ def _draw_voltage(rows: Rows) -> Figure:
             height, error = [mean(e) for e in errors], [spread(e) for e in errors]
             axes.errorbar(at, height, error, color=colour, marker="o", ms=5, ls="", capsize=2,
                           label=DOMAINS[topology])  # fmt: skip
-            for x, top, name in zip(at, np.add(height, error), LEVELS, strict=True):
+            ends = np.subtract(height, error), np.add(height, error)
+            for x, low, top, name in zip(at, *ends, LEVELS, strict=True):
                 if name.startswith("3") and np.isfinite(top):
                     text = f"{rise(rows, name, 'mlp', topology, 'v'):.2f}"
                     told = PAPER_VOLTAGE_RATIO[DOMAINS[topology]]
                     text += f"\n(paper {told})" if name == "3" else ""
                     if topology == "base":
-                        axes.text(x - 0.12, mean(level(rows, name, "mlp", "base", "v")), text,
-                                  ha="right", va="center", fontsize=6.5)  # fmt: skip
+                        axes.text(x, 0.85 * low, text, ha="center", va="top", fontsize=6.5)
                     else:
                         axes.text(float(x), 1.15 * top, text, ha="center", fontsize=6.5)
+        axes.margins(y=0.13)  # room for the numbers below the lowest points
         _finish(axes, "voltage MAE, p.u.", "moments matched (numbers: over level 2)")
         return figure
 

@@ -146,7 +146,7 @@ def _predicted(
 
 
 def _errors(test: Dataset, y_hat: Real) -> dict[str, float]:
-    errors, _ = errors_where_given(test, y_hat)
+    errors = errors_where_given(test, y_hat)
     del errors["theta_deg"]  # 'theta' tells, and a sweep has thousands of rows
     return errors
 

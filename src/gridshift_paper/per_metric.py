@@ -19,6 +19,8 @@ from gridshift_paper.variants import DRAWS, NO_DROPOUT, REFERENCES, VARIANTS, dr
 
 AXIS_LABELS = ("overall", r"$P_\mathrm{slack}$", r"$Q_g$", r"$|V|$", r"$\theta$")
 PAPER_FACTORS = printed("factors")
+FITTED = ("case30", "case118")
+"""Grids whose intact state a network of ours fits."""
 
 
 def _errors(rows: Rows, topology: str, grid: str, quantity: str, size: int = 0) -> Frame:
@@ -58,7 +60,9 @@ def _named(found: Factors) -> dict[str, float]:
     }
 
 
-def _largest_contexts(rows: Rows, topology: str, *quantities: str) -> dict[str, float]:
+def _largest_contexts(
+    rows: Rows, topology: str, *quantities: str, grids: Sequence[str] = tuple(GRIDS)
+) -> dict[str, float]:
     """Factors with the paper's context, the largest one of a grid; NaN where there is none.
 
     Those of case30 are means of 15 contexts.
@@ -69,8 +73,8 @@ def _largest_contexts(rows: Rows, topology: str, *quantities: str) -> dict[str, 
     if len(rows["context-draws"]):  # one context of case30 has a mean load 3.4 deviations off
         last |= {("case30", q): mean(drawn_factor(rows, topology, q)) for q in QUANTITIES}
     return {
-        f"{grid.label}, {QUANTITIES[q]}": last.get((name, q), NAN)
-        for name, grid in GRIDS.items() for q in quantities
+        f"{GRIDS[grid].label}, {QUANTITIES[q]}": last.get((grid, q), NAN)
+        for grid in grids for q in quantities
     }  # fmt: skip
 
 
@@ -136,7 +140,7 @@ def _panel(axes: Axes, rows: Rows, topology: str, grid: str) -> None:
 
 def _quoted(topology: str, what: str, *quantities: str) -> Iterator[Claim]:
     """The factors that the text quotes; those of case300 apart, as they rest on its network."""
-    for grids in (("case30", "case118"), ("case300",)):
+    for grids in (FITTED, ("case300",)):
         paper = {f"{GRIDS[grid].label}, {QUANTITIES[q]}": float(told)
                  for (grid, q), told in PAPER_FACTORS[topology].items()
                  if q in quantities and grid in grids}  # fmt: skip
@@ -151,17 +155,14 @@ def _quoted(topology: str, what: str, *quantities: str) -> Iterator[Claim]:
 
 
 def _span(rows: Rows) -> Numbers:
-    found = {f"{name}, {t}": value for t in ("N-1", "N-2")
-             for name, value in _largest_contexts(rows, t, "overall").items()
-             if not name.startswith(GRIDS["case300"].label)}  # fmt: skip
-    return {"smallest": float(np.min([*found.values()])),
-            "largest": float(np.max([*found.values()]))}  # fmt: skip
+    found = [value for t in ("N-1", "N-2")
+             for value in _largest_contexts(rows, t, "overall", grids=FITTED).values()]  # fmt: skip
+    return {"smallest": float(np.min(found)), "largest": float(np.max(found))}
 
 
 def _growth(rows: Rows) -> Numbers:
-    single, double = (_largest_contexts(rows, t, *QUANTITIES) for t in ("N-1", "N-2"))
-    return {key: double[key] / single[key] for key in double
-            if not key.startswith(GRIDS["case300"].label)}  # fmt: skip
+    single, double = (_largest_contexts(rows, t, *QUANTITIES, grids=FITTED) for t in ("N-1", "N-2"))
+    return {key: double[key] / single[key] for key in double}
 
 
 def _ceiling(topology: str, rows: Rows) -> Numbers:

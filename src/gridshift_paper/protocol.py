@@ -2,7 +2,7 @@
 
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any
@@ -22,7 +22,7 @@ from gridshift.adapt.surrogate_config import (
     default_num_rows,
 )
 from gridshift.adapt.training_rows import draw_rows
-from gridshift.arrays import Real
+from gridshift.arrays import Bool, Real
 from gridshift.grid.network import Network
 from gridshift.grid.powerflow import solve
 from gridshift.grid.readers import read_grid
@@ -160,6 +160,21 @@ def base_config(
     )  # fmt: skip
 
 
+def changed(config: SurrogateConfig, **settings: Any) -> SurrogateConfig:
+    """The same with other settings, of the surrogate, its training or its backbone; None: as it is.
+
+    Raises:
+        TypeError: none of the three has a setting of that name.
+    """
+    left = {name: value for name, value in settings.items() if value is not None}
+    parts: dict[str, Any] = {}
+    for part in ("training", "backbone"):
+        whole = getattr(config, part)
+        own = {name: left.pop(name) for name in {f.name for f in fields(whole)} & left.keys()}
+        parts[part] = replace(whole, **own)
+    return replace(config, **parts, **left)
+
+
 def base_surrogate(
     scale: Scale, grid: str, *, progress: Progress | None = None, **what: Any
 ) -> Surrogate:
@@ -240,14 +255,15 @@ def training_rows(scale: Scale, grid: str, *, seed: int = 0, spread: float = SPR
     return draw_rows(network, config, num_rows, role="training")
 
 
-def errors_where_given(test: Dataset, y_hat: Real) -> tuple[dict[str, float], int]:
-    """Mean absolute errors over rows without NaN, and how many these are.
+def errors_where_given(test: Dataset, y_hat: Real) -> dict[str, float]:
+    """Mean absolute errors over the rows that are `given`."""
+    rows = given(y_hat)
+    return mean_absolute_errors(test.layout, test.y[rows], y_hat[rows])
 
-    `perfect_icw` gives none where only the outage has a solution.
-    """
-    given = np.isfinite(y_hat).all(1)
-    errors = mean_absolute_errors(test.layout, test.y[given], y_hat[given])
-    return errors, int(given.sum())
+
+def given(y_hat: Real) -> Bool:
+    """(R,) rows without NaN: `perfect_icw` gives none where only the outage has a solution."""
+    return np.asarray(np.isfinite(y_hat).all(1))
 
 
 def context_mean(context: Dataset, test: Dataset) -> Real:

@@ -23,7 +23,7 @@ from gridshift.errors import StorageError
 from gridshift.storage import replacing, write_text
 from gridshift.study.provenance import about_this_machine
 from gridshift.threads import Threads
-from gridshift_paper.protocol import Scale
+from gridshift_paper.protocol import GRIDS, Scale
 
 Value = str | int | float | bool
 Key = Mapping[str, Value]
@@ -66,6 +66,14 @@ def crossed(**columns: Iterable[Value]) -> Iterator[Key]:
     """Keys of all combinations; the last column changes fastest."""
     for values in product(*columns.values()):
         yield dict(zip(columns, values, strict=True))
+
+
+def on_outage(
+    scale: Scale, *grids: str, topology: str = "N-2", **columns: Iterable[Value]
+) -> Iterator[Key]:
+    """Keys of each of these grids with its standard outage, and all combinations of the columns."""
+    for grid in scale.grids_of(*grids):
+        yield from crossed(grid=[grid], outage=[GRIDS[grid].topologies[topology]], **columns)
 
 
 class Book:

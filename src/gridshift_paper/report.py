@@ -4,6 +4,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -90,7 +91,7 @@ def headlines(book: Book) -> Iterator[tuple[str, object, object]]:
     seconds = deployment.seconds_of(rows, "case118")
     if seconds.step == seconds.step:
         cores, one, engine = (
-            deployment.factor(deployment.speed_up(seconds, solver, num))
+            deployment.factor(seconds.speed_up(solver, num))
             for solver, num in (("pandapower", 48), ("pandapower", 1), ("engine", 1))
         )
         yield ("cost of 4,000 gradient steps over that of ICW, case118: solver's time divided by "
@@ -134,13 +135,10 @@ def unmeasured(sections: Iterable[Section], book: Book) -> Table:
             missing = [] if study.name in seen else [task.key for task in book.missing(study)]
             seen.add(study.name)
             if missing:
-                values: dict[str, dict[str, None]] = {}
-                for name, value in (item for key in missing for item in key.items()):
-                    values.setdefault(name, {})[str(value)] = None
-                which = "; ".join(
-                    f"{name} {', '.join(list(some)[:4])}{', ...' if len(some) > 4 else ''}"
-                    for name, some in values.items()
-                )
+                values = {name: [*dict.fromkeys(str(key[name]) for key in missing if name in key)]
+                          for name in dict.fromkeys(chain(*missing))}  # fmt: skip
+                which = "; ".join(f"{name} {', '.join(some[:4])}{', ...' * (len(some) > 4)}"
+                                  for name, some in values.items())  # fmt: skip
                 total = sum(1 for _ in study.tasks(book.scale))
                 lines.append((study.name, len(missing), total, which,
                               f"`gridshift paper {artefact.name}`"))  # fmt: skip

@@ -18,7 +18,6 @@ from gridshift_paper.artefacts import Artefact, Table, mean_and_spread
 from gridshift_paper.claims import Claim, Frame, Note, Numbers, Rows
 from gridshift_paper.figures import dress, number_ticks, panels
 from gridshift_paper.protocol import (
-    GRIDS,
     SPREAD,
     WIDE_SPREAD,
     Scale,
@@ -27,7 +26,7 @@ from gridshift_paper.protocol import (
     rows_for_test,
     training_rows,
 )
-from gridshift_paper.records import Record, Study, crossed
+from gridshift_paper.records import Record, Study, on_outage
 from gridshift_paper.selection import by_seed, mean, measured, picked
 
 PAPER_MMD = printed("mmd")
@@ -110,9 +109,9 @@ def _measure_distances(
 DISTANCES = Study(
     name="distances",
     about="MMD between the intact grid and its N-2 outage as moments are matched one by one",
-    keys=lambda scale: crossed(
-        grid=scale.grids_of("case30"), outage=[GRIDS["case30"].double], seed=scale.seeds,
-        spread=(SPREAD, WIDE_SPREAD), loads=("same", "independent"), moments=MOMENTS,
+    keys=lambda scale: on_outage(
+        scale, "case30", seed=scale.seeds, spread=(SPREAD, WIDE_SPREAD),
+        loads=("same", "independent"), moments=MOMENTS,
     ),
     measure=_measure_distances,
 )  # fmt: skip
@@ -150,12 +149,9 @@ def _measure_histograms(
 HISTOGRAMS = Study(
     name="histograms",
     about="distributions of the outputs that an N-2 outage moves most, raw and whitened",
-    keys=lambda scale: crossed(
-        grid=scale.grids_of("case30"), outage=[GRIDS["case30"].double], spread=[WIDE_SPREAD],
-        seed=scale.seeds[:1],
-    ),
+    keys=lambda scale: on_outage(scale, "case30", spread=[WIDE_SPREAD], seed=scale.seeds[:1]),
     measure=_measure_histograms,
-)  # fmt: skip
+)
 
 
 def mmd_drop(rows: Rows, loads: str, moments: str, column: str = "mmd") -> Frame:

@@ -19,9 +19,11 @@ from gridshift_paper.artefacts import Artefact, Table
 from gridshift_paper.claims import Claim, Frame, Note, Numbers, Rows, Undecided
 from gridshift_paper.figures import SMALL, dress, panels
 from gridshift_paper.protocol import GRIDS, Scale, context_rows, printed
-from gridshift_paper.records import Key, Record, Study, crossed
+from gridshift_paper.records import Record, Study, on_outage
 from gridshift_paper.selection import measured, picked
 
+BOTH = ("case30", "case118")
+"""Grids whose contexts the paper looks into."""
 NUM_DRAWS = 5
 REFERENCE = 50
 """Rows of the covariance that others converge to, in contexts: 20,000 at full scale."""
@@ -78,21 +80,10 @@ def _measure(scale: Scale, *, grid: str, outage: str, seed: int, draw: int) -> l
     return rows
 
 
-def context_keys(
-    scale: Scale, *grids: str, topology: str = "N-2", num_draws: int = 1
-) -> Iterator[Key]:
-    """Each grid, an outage of it, each seed and each draw of a context."""
-    for grid in scale.grids_of(*grids):
-        yield from crossed(
-            grid=[grid], outage=[GRIDS[grid].topologies[topology]], seed=scale.seeds,
-            draw=range(num_draws),
-        )  # fmt: skip
-
-
 COVARIANCE = Study(
     name="covariance",
     about="a context's covariance and its spectrum against that of larger contexts",
-    keys=lambda scale: context_keys(scale, *PAPER_RANK, num_draws=NUM_DRAWS),
+    keys=lambda scale: on_outage(scale, *BOTH, seed=scale.seeds, draw=range(NUM_DRAWS)),
     measure=_measure,
 )
 
@@ -107,13 +98,11 @@ def distance_left(covariance: pd.DataFrame, grid: str, column: str = "nested") -
     return by_size[chosen] / by_size[first]
 
 
-def spectrum_of(covariance: pd.DataFrame, grid: str, seed: int | None = None) -> pd.DataFrame:
-    """(index by n) eigenvalues, largest first; of the first seed that has any by default."""
+def spectra_of(covariance: pd.DataFrame, grid: str) -> list[Frame]:
+    """(index by n) eigenvalues, largest first, of each seed that has any."""
     part = picked(covariance, grid=grid, what="eigenvalue")
-    if not len(part):
-        return pd.DataFrame()
-    part = picked(part, seed=part.seed.min() if seed is None else seed)
-    return part.pivot(index="index", columns="n", values="eigenvalue")
+    return [one.pivot(index="index", columns="n", values="eigenvalue")
+            for _, one in (part.groupby("seed") if len(part) else ())]  # fmt: skip
 
 
 def ranks_of(values: np.ndarray) -> dict[str, float]:
@@ -130,8 +119,8 @@ def ranks_of(values: np.ndarray) -> dict[str, float]:
 
 def _of_first_seed(rows: Rows) -> dict[str, Frame]:
     """Grid to the spectra of every size of the context."""
-    found = {grid: spectrum_of(rows["covariance"], grid) for grid in PAPER_RANK}
-    return {grid: spectrum for grid, spectrum in found.items() if len(spectrum)}
+    found = {grid: spectra_of(rows["covariance"], grid) for grid in PAPER_RANK}
+    return {grid: spectra[0] for grid, spectra in found.items() if spectra}
 
 
 def _at_400(rows: Rows) -> dict[str, np.ndarray]:
@@ -162,13 +151,6 @@ def deviation(spectrum: Frame, n: int, reference: int) -> np.ndarray:
     return spectrum_deviation(spectrum[n].to_numpy(), spectrum[reference].to_numpy())
 
 
-def _spectra(rows: Rows, grid: str) -> list[Frame]:
-    """Spectra of every seed that has any."""
-    part = picked(rows["covariance"], grid=grid, what="eigenvalue")
-    seeds = sorted(set(part["seed"])) if len(part) else []
-    return [spectrum_of(rows["covariance"], grid, seed) for seed in seeds]
-
-
 def _leading(spectra: list[Frame], n: int, reference: int) -> float:
     """Largest deviation of a leading eigenvalue over seeds, per cent."""
     return 100 * max(float(np.abs(deviation(s, n, reference)[:LEADING]).max()) for s in spectra)
@@ -186,7 +168,7 @@ def _others(spectra: list[Frame], n: int, reference: int) -> float:
 def tabulate_deviations(rows: Rows) -> Iterator[Table]:
     """Largest and typical deviations, against the larger context and against other rows."""
     for grid in _of_first_seed(rows):
-        spectra = _spectra(rows, grid)
+        spectra = spectra_of(rows["covariance"], grid)
         *sizes, far = spectra[0].columns
         yield Table(
             f"{GRIDS[grid].label}: deviation of eigenvalues, %",
@@ -268,7 +250,8 @@ def _draw_deviations(axes: Axes, spectrum: Frame, reference: int, colours: dict[
 
 
 def _ranks(grid: str, rows: Rows) -> dict[str, float]:
-    return ranks_of(_at_400(rows)[grid]) if grid in _at_400(rows) else {}
+    spectra = _at_400(rows)
+    return ranks_of(spectra[grid]) if grid in spectra else {}
 
 
 def _effective_rank(grid: str, rows: Rows) -> Numbers:
@@ -299,7 +282,7 @@ def _leading_at(first: int, second: int) -> Callable[[Rows], Numbers]:
     """Largest deviation of a leading eigenvalue, per cent; sizes by their places in the spectra."""
 
     def number(rows: Rows, grid: str) -> float:
-        spectra = _spectra(rows, grid)
+        spectra = spectra_of(rows["covariance"], grid)
         return _leading(spectra, spectra[0].columns[first], spectra[0].columns[second])
 
     return _by_grid(number)

@@ -133,7 +133,7 @@ def _measure_references(scale: Scale, grid: str, seed: int) -> Sequence[Record]:
         context = context_rows(grid, place["outage"], scale.num_context, seed=seed)
         about = place | {"num_solves": context.num_solves}
         for name, y_hat in reference_levels(grid, context, test, base).items():
-            rows.append(about | {"reference": name} | errors_where_given(test, y_hat)[0])
+            rows.append(about | {"reference": name} | errors_where_given(test, y_hat))
     return rows
 
 

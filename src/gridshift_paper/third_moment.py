@@ -23,7 +23,6 @@ from gridshift_paper import claims as rules
 from gridshift_paper.artefacts import Artefact, Table, mean_and_spread
 from gridshift_paper.claims import Claim, Note, Numbers, Rows, Undecided
 from gridshift_paper.protocol import (
-    GRIDS,
     QUANTITIES,
     Scale,
     adapted,
@@ -37,7 +36,7 @@ from gridshift_paper.protocol import (
     standard_tests,
     training_rows,
 )
-from gridshift_paper.records import Record, Study, crossed
+from gridshift_paper.records import Record, Study, crossed, on_outage
 from gridshift_paper.selection import by_seed, mean_ratio, measured, picked
 
 PAPER_ROUND_TRIP = printed("round_trip")
@@ -93,9 +92,7 @@ def _measure(scale: Scale, *, grid: str, outage: str, seed: int) -> list[Record]
 ROUND_TRIP = Study(
     name="round-trip",
     about="errors of the sinh-arcsinh map and its inverse on solved cases",
-    keys=lambda scale: crossed(
-        grid=scale.grids_of("case30"), outage=[GRIDS["case30"].double], seed=scale.seeds
-    ),
+    keys=lambda scale: on_outage(scale, "case30", seed=scale.seeds),
     measure=_measure,
 )
 
@@ -171,7 +168,7 @@ def _measure_third(scale: Scale, *, grid: str, base: str, seed: int) -> list[Rec
         else:
             y_hat = perfect_icw(grid, context, test, fit_zca(training))
         level = {"bound": 0.0, "recentred": "no", "eps": EPS}
-        rows.append(topology | level | errors_where_given(test, y_hat)[0])
+        rows.append(topology | level | errors_where_given(test, y_hat))
         scans = [*product(BOUNDS, RECENTRED, [EPS])]
         scans += [*product([STEEPEST], RECENTRED, [1e-8, 1e-4])] if base == "exact" else []
         for bound, recentred, eps in scans:
@@ -190,7 +187,7 @@ def _measure_third(scale: Scale, *, grid: str, base: str, seed: int) -> list[Rec
                 "median_skew": float(np.median(size)),
                 "largest_skew": float(size.max()),
             }
-            rows.append(topology | level | errors_where_given(test, new.inverse(z))[0])
+            rows.append(topology | level | errors_where_given(test, new.inverse(z)))
     return rows
 
 
@@ -209,6 +206,7 @@ def _over_level_2(rows: Rows, base: str, topology: str, quantity: str, **level: 
 
 
 def third_tables(rows: Rows) -> Iterator[Table]:
+    """Level 3 over level 2 by bound and recentring, and the size of e by eps."""
     measured(rows, THIRD.name)
     for base, label in (("exact", "exact base"), ("mlp", "MLP")):
         lines = []

@@ -26,9 +26,11 @@ from gridshift_paper.protocol import (
     adapted,
     base_config,
     base_surrogate,
+    changed,
     context_rows,
     errors_of,
     errors_where_given,
+    given,
     network_of,
     reference_levels,
     standard_tests,
@@ -128,10 +130,8 @@ def measure_variant(
 ) -> list[Record]:  # fmt: skip
     """Rows of one of the paper's surrogates, perhaps trained for other steps or dropout."""
     config = base_config(scale, backbone=backbone, transform=transform, seed=seed)
-    training = replace(config.training, num_steps=num_steps or config.training.num_steps)
-    if dropout is not None:
-        config = replace(config, backbone=replace(config.backbone, dropout=dropout))
-    return measure_surrogate(scale, trained(grid, replace(config, training=training)), seed)
+    config = changed(config, num_steps=num_steps, dropout=dropout)
+    return measure_surrogate(scale, trained(grid, config), seed)
 
 
 def _variants(scale: Scale) -> Iterator[Key]:
@@ -198,12 +198,8 @@ CHANGES = {
 
 
 def _measure_change(scale: Scale, *, grid: str, change: str, seed: int) -> list[Record]:
-    config, settings = base_config(scale, seed=seed), dict(CHANGES[change])
-    if "dropout" in settings:
-        backbone = replace(config.backbone, dropout=settings.pop("dropout"))
-        config = replace(config, backbone=backbone)
-    settings |= {k: min(v, scale.num_steps) for k, v in settings.items() if k == "num_steps"}
-    config = replace(config, training=replace(config.training, **settings))
+    config = changed(base_config(scale, seed=seed), **CHANGES[change])
+    config = changed(config, num_steps=min(config.training.num_steps, scale.num_steps))
     return measure_surrogate(scale, trained(grid, config), seed)
 
 
@@ -226,9 +222,9 @@ def _measure_references(scale: Scale, *, grid: str, seed: int) -> Sequence[Recor
             context = context_rows(grid, topology["outage"], n, seed=seed)
             for level, y_hat in reference_levels(grid, context, test, transforms).items():
                 about = {"topology": topology["topology"], "reference": level, "num_context": n}
-                errors, num = errors_where_given(test, y_hat)
+                num = int(given(y_hat).sum())
                 counts = {"num_test": num, "num_without_base_solution": len(test) - num}
-                rows.append(about | errors | counts)
+                rows.append(about | errors_where_given(test, y_hat) | counts)
     return rows
 
 

@@ -1,38 +1,44 @@
-"""What whitening assumes, and what a context lacks: Proposition 1, and the tail of the spectrum."""
+"""What whitening assumes (Proposition 1), and what its regularisation does (equation 7)."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 from scipy.stats import ortho_group
 
+from gridshift.adapt.surrogate import fit_output_transform
 from gridshift.arrays import Real
-from gridshift.learn.moments import EPS, Moments, Spectrum
+from gridshift.learn.moments import EPS, Moments, Spectrum, inverse_square_root
 from gridshift_paper import claims as rules
 from gridshift_paper.artefacts import Artefact, Table, mean_and_spread
-from gridshift_paper.claims import Claim, Count, Note, Numbers, Rows
+from gridshift_paper.claims import Claim, Count, Frame, Note, Numbers, Rows
+from gridshift_paper.context_sweep import PAPER_SWEEP, QUANTITIES, SIZES, prefixes
+from gridshift_paper.networks import PAPER_CAPACITY, coefficient_of_determination
 from gridshift_paper.protocol import (
     GRIDS,
     Scale,
+    adapted,
+    base_config,
     context_rows,
+    errors_of,
     errors_where_given,
     exact_base,
+    perfect_icw,
     rows_for_test,
+    trained,
     training_rows,
 )
-from gridshift_paper.records import Record, Study, crossed
+from gridshift_paper.records import Key, Record, Study, crossed, on_outage
 from gridshift_paper.selection import by_seed, mean, measured, picked
-from gridshift_paper.spectra import NUM_DRAWS, REFERENCE, context_keys, reference_moments
+from gridshift_paper.spectra import BOTH
+from gridshift_paper.table_2 import PAPER_TABLE_2
 
-BOTH = ("case30", "case118")
 NUM_ROTATIONS = 200
 """Whiteners drawn at random that the optimal one is held against."""
-LEADING = 20
-"""Directions that count as leading: the paper's largest effective rank."""
-
-
-def _power(covariance: Real, exponent: float) -> Real:
-    return Spectrum.of(covariance).power(exponent, EPS)
+EPSILONS = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
+WITHOUT = 0.0
+"""eps of the z-score that the paper's remark 3 has: none inside the root."""
 
 
 def _zca_cor(covariance: Real) -> Real:
@@ -57,12 +63,12 @@ def _whiteners(covariance: Real, degrees: Real) -> dict[str, Real]:
     in_degrees = np.outer(degrees, degrees) * covariance
     rotation = ortho_group.rvs(len(covariance), random_state=np.random.default_rng(0))
     return {
-        "ZCA": _power(covariance, -0.5),
-        "ZCA, angles in degrees": _power(in_degrees, -0.5) * degrees,
+        "ZCA": inverse_square_root(covariance),
+        "ZCA, angles in degrees": inverse_square_root(in_degrees) * degrees,
         "ZCA of correlations": _zca_cor(covariance),
         "Cholesky": np.asarray(np.linalg.inv(np.linalg.cholesky(regular)), float),
         "PCA": _pca(covariance),
-        "one random rotation": rotation @ _power(covariance, -0.5),
+        "one random rotation": rotation @ inverse_square_root(covariance),
     }
 
 
@@ -96,12 +102,12 @@ def _measure(scale: Scale, *, grid: str, outage: str, seed: int) -> list[Record]
             "whitener": name, "distortion": _distortion(whitener, base.covariance),
             "own_mean": float(own.mean()), "own_least": float(own.min()),
             "least_variance": float(np.linalg.eigvalsh(cov)[0]),
-            **errors_where_given(test, y_hat)[0],
+            **errors_where_given(test, y_hat),
         })  # fmt: skip
-    half, back = _power(base.covariance, 0.5), _power(base.covariance, -0.5)
+    half, back = base.spectrum.power(0.5), base.spectrum.power(-0.5)
     transport = back @ Spectrum.of(half @ context.covariance @ half).power(0.5, 0) @ back
     moved = centred @ transport.T + context.mean
-    rows.append({"whitener": "optimal transport", **errors_where_given(test, moved)[0]})
+    rows.append({"whitener": "optimal transport", **errors_where_given(test, moved)})
     rng = np.random.default_rng(seed)
     drawn = [_distortion(ortho_group.rvs(len(base.mean), random_state=rng) @ back,
                          base.covariance) for _ in range(NUM_ROTATIONS)]  # fmt: skip
@@ -117,49 +123,8 @@ def _measure(scale: Scale, *, grid: str, outage: str, seed: int) -> list[Record]
 PROPOSITION = Study(
     name="proposition",
     about="whiteners of the training rows: what they distort, and how adapting by them goes",
-    keys=lambda scale: (key for grid in scale.grids_of(*BOTH)
-                        for key in crossed(grid=[grid], outage=[GRIDS[grid].double],
-                                           seed=scale.seeds)),
+    keys=lambda scale: on_outage(scale, *BOTH, seed=scale.seeds),
     measure=_measure,
-)  # fmt: skip
-
-
-def _measure_tail(scale: Scale, *, grid: str, outage: str, seed: int, draw: int) -> list[Record]:
-    """Errors around exact solutions as parts of a context's moments are replaced by known ones."""
-    base = Moments.of(training_rows(scale, grid, seed=seed).y)
-    context = Moments.of(context_rows(grid, outage, scale.num_context, seed=seed, draw=draw).y)
-    known = reference_moments(grid, outage, REFERENCE * scale.num_context)
-    test = rows_for_test(grid, outage, scale.num_test, seed=seed)
-    z = (exact_base(grid, test) - base.mean) @ _power(base.covariance, -0.5)
-    axes = known.spectrum.vectors[:, -LEADING:]
-    lead = axes @ axes.T
-    rest = np.eye(len(lead)) - lead
-    few, many = context.covariance, known.covariance
-    mixed = {
-        "context": (context.mean, few),
-        "mean known": (known.mean, few),
-        "leading directions known": (context.mean, lead @ many @ lead + rest @ few @ rest),
-        "tail known": (context.mean, few - rest @ few @ rest + rest @ many @ rest),
-        "covariance known": (context.mean, many),
-        "both known": (known.mean, many),
-    }
-    return [
-        {"known": name, **errors_where_given(test, z @ _power(_lifted(cov), 0.5) + mean_)[0]}
-        for name, (mean_, cov) in mixed.items()
-    ]
-
-
-def _lifted(covariance: Real) -> Real:
-    """The nearest covariance: none of its eigenvalues below zero."""
-    values, vectors = np.linalg.eigh(covariance)
-    return (vectors * np.maximum(values, 0)) @ vectors.T
-
-
-TAIL = Study(
-    name="tail",
-    about="error of ICW around exact solutions as parts of a context's moments become known",
-    keys=lambda scale: context_keys(scale, *BOTH, num_draws=NUM_DRAWS),
-    measure=_measure_tail,
 )
 
 
@@ -183,18 +148,6 @@ def proposition_tables(rows: Rows) -> Iterator[Table]:
             "eigenvalue of W S W', which is 1 for a whitener; error: overall, adapting exact "
             "solutions by this whitener of training rows and of 400 cases.",
         )  # fmt: skip
-
-
-def tail_tables(rows: Rows) -> Iterator[Table]:
-    """Errors as parts of the moments become known."""
-    frame = measured(rows, TAIL.name)
-    yield Table(
-        "Overall MAE, N-2 Most, ICW around exact solutions, 400 cases",
-        ["known of 20,000 cases", *(f">{grid}" for grid in BOTH)],
-        [(name, *(mean_and_spread(picked(part, grid=grid).groupby("seed").overall.mean())
-                  for grid in BOTH)) for name, part in frame.groupby("known", sort=False)],
-        f"Means of {NUM_DRAWS} contexts a seed. Leading: the first {LEADING} principal directions.",
-    )  # fmt: skip
 
 
 def _over_zca(column: str, rows: Rows) -> Numbers:
@@ -223,10 +176,104 @@ def _definite(rows: Rows) -> Numbers:
             }  # fmt: skip
 
 
-def _share(known: str, rows: Rows, grid: str = "case118") -> float:
-    """Share of what knowing both moments takes off the error that knowing this part does."""
-    part = measured(rows, TAIL.name, grid=grid).groupby("known").overall.mean()
-    return float((part["context"] - part[known]) / (part["context"] - part["both known"]))
+def _scan_keys(scale: Scale) -> Iterator[Key]:
+    """Around exact solutions with three seeds, and around a trained network with one."""
+    for grid in scale.grids_of(*GRIDS):
+        yield from crossed(grid=[grid], base=["exact"], transform=["zca"], eps=EPSILONS,
+                           seed=scale.seeds)  # fmt: skip
+    for grid in scale.grids_of(*GRIDS):
+        yield from crossed(grid=[grid], base=["mlp"], transform=["zca"], eps=EPSILONS,
+                           seed=scale.seeds[:1])  # fmt: skip
+    yield from crossed(grid=scale.grids_of("case30"), base=["exact", "mlp"],
+                       transform=["zscore"], eps=[WITHOUT, 1e-6], seed=scale.seeds[:1])  # fmt: skip
+
+
+def _scan(
+    scale: Scale, *, grid: str, base: str, transform: str, eps: float, seed: int
+) -> list[Record]:
+    """Errors of adaptation with this regularisation of base and context, as the paper's tables."""
+    config = replace(base_config(scale, transform=transform, seed=seed), eps=eps)
+    start = trained(grid, config) if base == "mlp" else None
+    fitted = fit_output_transform(transform, training_rows(scale, grid, seed=seed).y, eps)
+    rows: list[Record] = []
+    if start is not None:
+        fresh = context_rows(grid, "", scale.num_test, seed=seed)
+        r2 = coefficient_of_determination(
+            start.transform.forward(fresh.y), start.predict_whitened(fresh.x)
+        )
+        rows.append({"topology": "base", "n": 0, "r2": r2, **errors_of(start, fresh)})
+    for topology in ("N-1", "N-2"):
+        outage = GRIDS[grid].topologies[topology]
+        test = rows_for_test(grid, outage, scale.num_test, seed=seed)
+        contexts = [(scale.num_context, context_rows(grid, outage, scale.num_context, seed=seed))]
+        if grid in SIZES:
+            contexts = list(prefixes(scale, grid, outage, seed, "unshuffled"))
+        for n, context in contexts if grid not in SIZES or topology == "N-1" else ():
+            if start is None:
+                y_hat = perfect_icw(grid, context, test, fitted)
+            else:
+                y_hat = adapted("icw" if transform == "zca" else transform, start, context)
+                y_hat = y_hat.predict(test.x)
+            rows.append({"topology": topology, "n": n, **errors_where_given(test, y_hat)})
+    return rows
+
+
+EPS_SCAN = Study(
+    name="eps-scan",
+    about="errors of adaptation by the regularisation of the covariance, around exact solutions "
+    "and trained networks; z-score with and without",
+    keys=_scan_keys,
+    measure=_scan,
+)
+
+
+def _off_table_8(frame: Frame, grid: str) -> float:
+    """Mean size of the logarithm, base 2, of ours over Table VIII's, all sizes and quantities."""
+    means = picked(frame, topology="N-1").groupby("n")[list(QUANTITIES)].mean()
+    ratios = [means.loc[n, q] / told[k] for n, told in PAPER_SWEEP[grid].items() if n in means.index
+              for k, q in enumerate(QUANTITIES)]  # fmt: skip
+    return float(np.abs(np.log2(ratios)).mean()) if ratios else rules.NAN
+
+
+def _tables_of_scan(rows: Rows) -> Iterator[Table]:
+    frame = measured(rows, EPS_SCAN.name)
+    most = {grid: max(PAPER_SWEEP[grid]) for grid in SIZES}
+    for base, label in (("exact", "exact base"), ("mlp", "network of appendix C, one seed")):
+        lines, trained_ = [], base == "mlp"
+        for eps, at in picked(frame, base=base, transform="zca").groupby("eps"):
+            on_30 = [by_seed(at, "overall", grid="case30", topology=t) for t in ("N-2", "N-1")]
+            off = [_off_table_8(picked(at, grid=grid), grid) for grid in SIZES]
+            v = [mean(picked(at, grid=grid, n=n).v) for grid, n in most.items()]
+            fit = [mean(by_seed(at, "r2", grid="case30"))] if trained_ else []
+            lines.append((f"{eps:g}", *map(mean_and_spread, on_30), *off, *v, *fit))
+        paper = (*PAPER_TABLE_2["mlp"]["ICW"][2:], None, None,
+                 *(PAPER_SWEEP[grid][n][2] for grid, n in most.items()),
+                 *[PAPER_CAPACITY[256][0]] * trained_)  # fmt: skip
+        yield Table(
+            f"Regularisation of the covariance, {label}",
+            [">eps", ">case30,\nN-2", ">case30,\nN-1", ">off Table VIII,\n118", ">off,\n300",
+             ">|V|, 118,\nmost cases", ">|V|, 300,\nmost cases", *[">R², case30"] * trained_],
+            [*lines, ("paper", *paper)] if lines else (),
+            "Off Table VIII: mean size of log2 of ours over the paper's over its 15 cells; 0 is "
+            "the same, 1 is twice or half.",
+        )  # fmt: skip
+    part = picked(frame, transform="zscore", grid="case30")
+    yield Table(
+        "z-score without eps inside the root, case30, overall error",
+        ["base", ">eps", ">N-2", ">N-1", ">paper, N-2", ">paper, N-1"],
+        [(base, f"{eps:g}", *(mean(by_seed(one, "overall", topology=t)) for t in ("N-2", "N-1")),
+          *PAPER_TABLE_2["mlp"]["Z-Score(ctx)"][2:])
+         for (base, eps), one in (part.groupby(["base", "eps"]) if len(part) else ())],
+        "One seed, one context.",
+    )  # fmt: skip
+
+
+def _fits(grid: str, rows: Rows) -> Numbers:
+    """How far errors around exact solutions are from Table VIII, by eps."""
+    frame = picked(measured(rows, EPS_SCAN.name, grid=grid), base="exact", transform="zca")
+    return {
+        f"{eps:g}": _off_table_8(picked(frame, eps=eps), grid) for eps in sorted(set(frame.eps))
+    }
 
 
 ARTEFACTS = (
@@ -255,17 +302,11 @@ ARTEFACTS = (
         ),
     ),
     Artefact(
-        "tail", "section IV", "Which part of its moments a context of 400 cases lacks", (TAIL,),
-        tail_tables,
+        "regularisation", "eq. 7", "What the regularisation of the covariance does", (EPS_SCAN,),
+        _tables_of_scan,
         findings=(
-            Claim("on case118 the improvement that 400 cases leave sits in the tail eigenvalues",
-                  "share of it that knowing the tail brings",
-                  lambda rows: {"": _share("tail known", rows)}, rules.above(0.5),
-                  where="section IV-F",
-                  beside=Note("By knowing other parts", lambda rows: {
-                      name: _share(name, rows)
-                      for name in ("mean known", "leading directions known", "covariance known")}),
-                  why="The mean and the leading directions decide the error."),
+            *(Note(f"{grid}, mean size of log2 of our errors around exact solutions over those of "
+                   "Table VIII, by eps", partial(_fits, grid)) for grid in SIZES),
         ),
     ),
 )  # fmt: skip

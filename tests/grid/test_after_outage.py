@@ -13,13 +13,7 @@ from gridshift.grid.contingency import parse_outage
 from gridshift.grid.equal_outages import EqualOutages
 from gridshift.grid.outage_list import Contingency, read_contingencies, select_outages
 from gridshift.grid.powerflow import nominal
-from gridshift.grid.readers import read_grid
 from gridshift.grid.supplied import supplied_part
-
-
-@pytest.fixture(scope="module")
-def case30():
-    return read_grid("case30")
 
 
 def voltages(network, outage, **options):

@@ -24,16 +24,6 @@ from tests.reference.newton import dense_distributed
 from tests.reference.pandapower_equations import built, run, switched_off, voltages
 
 
-@pytest.fixture(scope="module")
-def case14():
-    return read_grid("case14")
-
-
-@pytest.fixture(scope="module")
-def case118():
-    return read_grid("case118")
-
-
 def drawn(network, num_rows, spread=0.3):
     rng = named_rng(network.name, "distributed slack")
     return sample_loads(network, rng, num_rows, spread=spread, regime="fixed")

@@ -24,21 +24,6 @@ from tests.reference.newton import dense_newton, off_balance
 TOL = 1e-8
 
 
-@pytest.fixture(scope="module")
-def case30():
-    return read_grid("case30")
-
-
-@pytest.fixture(scope="module")
-def case118():
-    return read_grid("case118")
-
-
-@pytest.fixture(scope="module")
-def case300():
-    return read_grid("case300")
-
-
 def rows_of(network, num_rows, spread=0.2, seed=0):
     return sample_loads(
         network, np.random.default_rng(seed), num_rows, spread=spread, regime="fixed"

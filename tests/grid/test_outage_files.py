@@ -41,11 +41,6 @@ nothing is read behind the last END
 """
 
 
-@pytest.fixture(scope="module")
-def case30():
-    return read_grid("case30")
-
-
 def listed(network, path, text):
     path.write_text(text)
     return read_contingencies(network, path)

@@ -7,12 +7,6 @@ from gridshift.grid.contingency import cut_off_buses, enumerate_outages
 from gridshift.grid.equations import branch_loading
 from gridshift.grid.pair_estimate import _flows, _scores, _shares, worst_pairs
 from gridshift.grid.powerflow import nominal
-from gridshift.grid.readers import read_grid
-
-
-@pytest.fixture(scope="module")
-def case30():
-    return read_grid("case30")
 
 
 def dc_flows(network, injected):

@@ -9,21 +9,10 @@ import pytest
 from gridshift.errors import GridshiftError
 from gridshift.grid.powerflow import RowStatus, solve
 from gridshift.grid.reactive import bus_limits
-from gridshift.grid.readers import read_grid
 from gridshift.grid.readers.pandapower_source import builtin_net, quiet_pandapower
 from gridshift.grid.scenarios import LoadScenarios, named_rng, nominal_loads, sample_loads
 from gridshift.grid.statistics import Limits
 from gridshift.grid.streaming import stream_rows
-
-
-@pytest.fixture(scope="module")
-def case14():
-    return read_grid("case14")
-
-
-@pytest.fixture(scope="module")
-def case118():
-    return read_grid("case118")
 
 
 def drawn(network, num_rows, spread=0.4):

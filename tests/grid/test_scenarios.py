@@ -4,13 +4,7 @@ import numpy as np
 import pytest
 
 from gridshift.errors import ScenarioError
-from gridshift.grid.readers import read_grid
 from gridshift.grid.scenarios import named_rng, nominal_loads, sample_loads
-
-
-@pytest.fixture(scope="module")
-def case30():
-    return read_grid("case30")
 
 
 def _factors(network, loads):

@@ -10,7 +10,7 @@ import pytest
 
 from gridshift.errors import StorageError
 from gridshift.learn.linear_terms import LinearTerms
-from gridshift.learn.model_file import FORMAT, ModelFiles, array
+from gridshift.learn.model_file import FORMAT, ModelFiles, Stored, array
 from gridshift.learn.models import (
     MODELS,
     FittedModel,
@@ -60,10 +60,10 @@ class Line:
         return {}
 
     @classmethod
-    def restored(cls, about, arrays, shape, make_graph=None):
+    def restored(cls, stored):
         return cls(
-            input_mean=array(arrays, "input_mean", shape[:1]),
-            weight=array(arrays, "weight", shape),
+            input_mean=array(stored.arrays, "input_mean", stored.shape[:1]),
+            weight=array(stored.arrays, "weight", stored.shape),
         )
 
     def add_to_graph(self, graph):
@@ -85,7 +85,7 @@ def there_and_back(model: Line, folder) -> FittedModel:
     try:
         FILES.write(Path(folder), {"model": model_fields(model)}, model.arrays())
         state, arrays = FILES.read(Path(folder))
-        return restored_model(state["model"], arrays, (3, 2))
+        return restored_model(Stored(about=state["model"], arrays=arrays, shape=(3, 2)))
     finally:
         del MODELS["line"]
 
@@ -103,7 +103,7 @@ def test_a_kind_of_model_that_nobody_knows_is_refused_with_the_known_ones(tmp_pa
     FILES.write(tmp_path, {"model": model_fields(model)}, model.arrays())
     state, arrays = FILES.read(tmp_path)
     with pytest.raises(StorageError, match="no model line; known are network"):
-        restored_model(state["model"], arrays, (3, 2))
+        restored_model(Stored(about=state["model"], arrays=arrays, shape=(3, 2)))
 
 
 def test_the_roster_the_estimator_and_a_closed_form_do_without_torch(tmp_path):

@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -7,7 +8,7 @@ from sklearn.linear_model import Ridge as SklearnRidge
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 from gridshift.errors import GridshiftError
-from gridshift.learn.model_file import ModelFiles
+from gridshift.learn.model_file import ModelFiles, Stored
 from gridshift.learn.models import FittedModel, model_fields, restored_model
 from gridshift.learn.onnx_graph import write_onnx
 from gridshift.learn.products import products
@@ -114,17 +115,17 @@ FILES = ModelFiles(name="base", noun="base", remedy="fit it anew")
 
 
 def stored(model, folder):
-    """Fields of the model and its arrays, as files give them back."""
+    """The model as files give it back."""
     FILES.write(folder, {"model": model_fields(model)}, model.arrays())
     state, arrays = FILES.read(folder)
-    return state["model"], arrays
+    return Stored(about=state["model"], arrays=arrays, shape=(6, 8))
 
 
 def test_a_stored_model_predicts_bit_for_bit_the_same(tmp_path):
     x, y = quadratic_rows()
     model = fit_regression(x, y)
     assert isinstance(model, FittedModel)
-    back = restored_model(*stored(model, tmp_path), (6, 8))
+    back = restored_model(stored(model, tmp_path))
     assert np.array_equal(back.predict(x), model.predict(x))
     assert back.about() == model.about()
 
@@ -132,12 +133,13 @@ def test_a_stored_model_predicts_bit_for_bit_the_same(tmp_path):
 @pytest.mark.parametrize("damage", ["weight", "bias", "round0.origin", "varied", "input_mean"])
 def test_arrays_that_do_not_fit_together_are_refused(damage, tmp_path):
     x, y = quadratic_rows()
-    fields, arrays = stored(fit_regression(x, y), tmp_path)
-    shorter = {name: value[:-1] if name == damage else value for name, value in arrays.items()}
+    sound = stored(fit_regression(x, y), tmp_path)
+    cut = {k: v[:-1] if k == damage else v for k, v in sound.arrays.items()}
     with pytest.raises(GridshiftError):
-        restored_model(fields, shorter, (6, 8))
+        restored_model(replace(sound, arrays=cut))
+    del cut[damage]
     with pytest.raises(GridshiftError, match=r"round0\.|" + damage):
-        restored_model(fields, {k: v for k, v in arrays.items() if k != damage}, (6, 8))
+        restored_model(replace(sound, arrays=cut))
 
 
 @pytest.mark.parametrize("num_rounds", [0, 1])

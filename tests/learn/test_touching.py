@@ -211,7 +211,7 @@ def test_every_kind_of_features_has_the_same_value_in_the_graph(features, tmp_pa
             weight=weight,
         ),
     )  # fmt: skip
-    expected = model.model.predict(x)
+    expected = model.base.predict(x)
     expected = expected + touched.features(features, expected, own.center) @ weight + own.bias
     written = write_onnx(tmp_path / "y.onnx", [model], check_on=x, expected=expected)
     assert written.max_difference < 1e-12

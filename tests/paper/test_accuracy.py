@@ -10,18 +10,18 @@ from sklearn.metrics import r2_score
 
 from gridshift.errors import GridshiftError
 from gridshift.learn.whitening import fit_zca
-from gridshift_paper import capacity, hyperparameters, moments, per_metric, table_2
+from gridshift_paper import moments, networks, per_metric, table_2, whitening
 from gridshift_paper.artefacts import artefact, cell
-from gridshift_paper.capacity import (
+from gridshift_paper.claims import Judged, Rows, Verdict
+from gridshift_paper.networks import (
     CAPACITY_SWEEP,
-    EPS_SCAN,
     PAPER_CAPACITY,
+    PAPER_PARAMETERS,
     SEARCH,
     coefficient_of_determination,
     gap,
+    num_parameters,
 )
-from gridshift_paper.claims import Judged, Rows, Verdict
-from gridshift_paper.hyperparameters import PAPER_PARAMETERS, num_parameters
 from gridshift_paper.outages import COMPENSATION
 from gridshift_paper.protocol import GRIDS, Scale, base_surrogate, context_rows, rows_for_test
 from gridshift_paper.records import Book, Study
@@ -37,15 +37,16 @@ from gridshift_paper.variants import (
     VARIANTS,
     measure_variant,
 )
+from gridshift_paper.whitening import EPS_SCAN, PROPOSITION
 
 ARTEFACTS = (
-    *table_2.ARTEFACTS, *per_metric.ARTEFACTS, *moments.ARTEFACTS, *hyperparameters.ARTEFACTS,
-    *capacity.ARTEFACTS,
+    *table_2.ARTEFACTS, *per_metric.ARTEFACTS, *moments.ARTEFACTS, *networks.ARTEFACTS,
+    *whitening.ARTEFACTS,
 )  # fmt: skip
 
 STUDIES = (
     VARIANTS, REFERENCES, NO_DROPOUT, LONGER, PFGNN_NO_DROPOUT, CAPACITY_SWEEP, DRAWS, THIRD,
-    EPS_SCAN, COMPENSATION, ONE_CHANGE, SEARCH,
+    EPS_SCAN, COMPENSATION, ONE_CHANGE, SEARCH, PROPOSITION,
 )  # fmt: skip
 NOTHING: Rows = {study.name: pd.DataFrame() for study in STUDIES}
 

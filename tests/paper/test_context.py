@@ -19,7 +19,7 @@ from gridshift_paper.spectra import (
     deviation,
     distance_left,
     landmarks,
-    spectrum_of,
+    spectra_of,
 )
 from tests.paper.conftest import TINY
 
@@ -86,7 +86,7 @@ def test_distances_are_of_matrix_logarithms_and_vanish_where_the_reference_is_th
 
 
 def test_deviations_are_relative_to_the_reference(covariance):
-    spectrum = spectrum_of(covariance, "case30")
+    (spectrum,) = spectra_of(covariance, "case30")
     assert (np.diff(spectrum[80]) <= 0).all()
     assert list(spectrum.columns[-2:]) == [400, 4000]
     leading = deviation(spectrum, 80, 400)[:5]

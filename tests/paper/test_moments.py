@@ -7,12 +7,13 @@ import pandas as pd
 import pytest
 
 from gridshift.learn.moments import EPS, Moments
+from gridshift_paper.context_size import TAIL
 from gridshift_paper.outages import COMPENSATION, compensated
 from gridshift_paper.protocol import GRIDS, context_rows, training_rows
 from gridshift_paper.records import Book
 from gridshift_paper.third_moment import THIRD, Bent
 from gridshift_paper.variants import DRAWS, VARIANTS, drawn, drawn_factor
-from gridshift_paper.whitening import PROPOSITION, TAIL, _distortion, _own, _whiteners
+from gridshift_paper.whitening import PROPOSITION, _distortion, _own, _whiteners
 from tests.paper.conftest import TINY
 
 OUTAGE = GRIDS["case30"].double

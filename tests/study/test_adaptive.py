@@ -8,16 +8,10 @@ from scipy.stats import binomtest
 
 from gridshift.errors import GridshiftError
 from gridshift.grid.powerflow import solve
-from gridshift.grid.readers import read_grid
 from gridshift.grid.scenarios import named_rng, sample_loads
 from gridshift.study.risk import risk_of, rows_for, severity, wilson
 from gridshift.study.screening import ScreenConfig
 from gridshift.study.sweep import screen
-
-
-@pytest.fixture(scope="module")
-def case30():
-    return read_grid("case30")
 
 
 @pytest.fixture

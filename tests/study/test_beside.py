@@ -14,18 +14,12 @@ from gridshift.adapt.surrogate_config import SurrogateConfig
 from gridshift.errors import ContextError, GridshiftError
 from gridshift.grid.layout import Layout
 from gridshift.grid.powerflow import solve
-from gridshift.grid.readers import read_grid
 from gridshift.grid.scenarios import named_rng, sample_loads
 from gridshift.study.beside import rank_correlation
 from gridshift.study.limits import with_limits
 from gridshift.study.risk import risk_of
 from gridshift.study.screening import ScreenConfig
 from gridshift.study.sweep import screen
-
-
-@pytest.fixture(scope="module")
-def case14():
-    return read_grid("case14")
 
 
 def config(tmp_path, **options):

@@ -15,12 +15,6 @@ from gridshift.study.screening import ScreenConfig
 from gridshift.study.study_file import read_study_file
 from gridshift.study.sweep import screen
 
-
-@pytest.fixture(scope="module")
-def case14():
-    return read_grid("case14")
-
-
 LOADS = """
 [[loads.group]]
 distribution = "normal"

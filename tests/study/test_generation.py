@@ -24,11 +24,6 @@ from tests.reference.grids import branch_two_port, make_network
 from tests.reference.pandapower_equations import built
 
 
-@pytest.fixture(scope="module")
-def case9():
-    return read_grid("case9")
-
-
 @pytest.fixture
 def four_gens():
     """Slack at bus 0, generators of 1, 2, 3 p.u. at bus 1, 4 p.u. more at bus 2, a load."""

@@ -21,11 +21,6 @@ TABLE = (
 )
 
 
-@pytest.fixture(scope="module")
-def case30():
-    return read_grid("case30")
-
-
 def written(tmp_path, text, name="ratings.csv"):
     (tmp_path / name).write_text(text)
     return str(tmp_path / name)

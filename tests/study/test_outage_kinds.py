@@ -18,11 +18,6 @@ from gridshift.study.sweep import screen
 from tests.grid.test_after_outage import doubled
 
 
-@pytest.fixture(scope="module")
-def case30():
-    return read_grid("case30")
-
-
 def study(network, contingencies, **options):
     given = {"num_scenarios": 8, "num_holdout": 4, "workers": 1} | options
     return screen(

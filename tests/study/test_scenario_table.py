@@ -5,16 +5,10 @@ import pandas as pd
 import pytest
 from pandapower.timeseries import DFData
 
-from gridshift.grid.readers import read_grid
 from gridshift.study.description import UncertaintyError
 from gridshift.study.generation import Balance
 from gridshift.study.scenario_table import ScenarioTable
 from gridshift.study.uncertainty import Uncertainty, draw
-
-
-@pytest.fixture(scope="module")
-def case30():
-    return read_grid("case30")
 
 
 def _drawn(network, table, num_rows=None, **given):

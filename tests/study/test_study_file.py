@@ -18,11 +18,6 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "study.toml"
 HEAD = 'grid = "case30"\nscenarios = 8\n'
 
 
-@pytest.fixture(scope="module")
-def case30():
-    return read_grid("case30")
-
-
 @pytest.fixture
 def study_of(tmp_path):
     """The study of a text, kept in a file."""

@@ -7,7 +7,6 @@ from gridshift.adapt.methods import METHODS, Method
 from gridshift.grid.equations import branch_loading
 from gridshift.grid.layout import Layout
 from gridshift.grid.powerflow import solve
-from gridshift.grid.readers import read_grid
 from gridshift.grid.scenarios import named_rng, sample_loads
 from gridshift.grid.statistics import Limits
 from gridshift.study.limits import with_limits
@@ -15,11 +14,6 @@ from gridshift.study.risk import wilson
 from gridshift.study.screening import ScreenConfig
 from gridshift.study.surrogate_error import Predicted
 from gridshift.study.sweep import screen
-
-
-@pytest.fixture(scope="module")
-def case14():
-    return read_grid("case14")
 
 
 @pytest.fixture

@@ -32,16 +32,6 @@ from gridshift.study.sweep import rank, screen
 
 
 @pytest.fixture(scope="module")
-def case9():
-    return read_grid("case9")
-
-
-@pytest.fixture(scope="module")
-def case30():
-    return read_grid("case30")
-
-
-@pytest.fixture(scope="module")
 def surrogate9(case9):
     config = SurrogateConfig(num_rows=200, training=TrainingConfig(num_steps=60))
     return train(case9, config)

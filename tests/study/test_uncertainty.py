@@ -27,11 +27,6 @@ SIX_ERRORS = 6 / np.sqrt(NUM)
 
 
 @pytest.fixture(scope="module")
-def case30():
-    return read_grid("case30")
-
-
-@pytest.fixture(scope="module")
 def static_net():
     """case39 with three static generators, two of them at one bus, and a motor beside one."""
     net = built("case39")

@@ -7,7 +7,6 @@ rows, which is kept with the surrogate, as no network model gives it back.
 
 import hashlib
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -35,7 +34,7 @@ from gridshift.errors import GridshiftError, StorageError, SurrogateMismatchErro
 from gridshift.grid.layout import Layout
 from gridshift.grid.network import Network
 from gridshift.learn.fitted_network import FittedNetwork, input_scaling
-from gridshift.learn.model_file import ModelFiles
+from gridshift.learn.model_file import ModelFiles, Stored
 from gridshift.learn.model_file import field as field_of
 from gridshift.learn.models import FittedModel, RefoldableModel, model_fields, restored_model
 from gridshift.learn.regression import Regression, RegressionConfig
@@ -174,14 +173,15 @@ class Surrogate(Base):
             record = _checked_record(field_of(about, "record", dict))
             outaged = record["outaged"]
             trained_on = network.intact.without(outaged) if outaged else network.intact
-            shape = layout.num_inputs, layout.num_outputs
-            model = restored_model(
-                field_of(about, "model", dict), arrays, shape, partial(graph_of, trained_on, layout)
-            )
+            stored = Stored(
+                about=about, arrays=arrays, shape=(layout.num_inputs, layout.num_outputs),
+                make_graph=partial(graph_of, trained_on, layout),
+            )  # fmt: skip
+            model = restored_model(stored.inner("model", ""))
             _check_model(model, config)
             leading = expansion_of(config.transform, trained_on)
             if config.transform == REGRESSION:
-                leading = _restored_leading(field_of(about, "leading", dict), arrays, shape)
+                leading = _restored_leading(stored)
             return Surrogate(
                 grid=grid, grid_digest=digest, layout=layout, config=config, record=record,
                 model=model, leading=leading,
@@ -192,11 +192,8 @@ def _with_leading(model: Predictor, leading: Predictor | None) -> Predictor:
     return model if leading is None else SummedPredictor(parts=(leading, model))
 
 
-def _restored_leading(
-    fields: dict[str, Any], arrays: Mapping[str, np.ndarray], shape: tuple[int, int]
-) -> Regression:
-    own = {k.removeprefix(LEADING): v for k, v in arrays.items() if k.startswith(LEADING)}
-    found = restored_model(fields, own, shape)
+def _restored_leading(stored: Stored) -> Regression:
+    found = restored_model(stored.inner("leading", LEADING))
     if not isinstance(found, Regression):
         raise StorageError(f"a leading part of kind {found.kind}")
     return found

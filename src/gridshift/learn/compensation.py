@@ -73,6 +73,12 @@ class Touched:
                 "touched; give one of each for every bus, None where there is no such column"
             )
 
+    @property
+    def columns(self) -> list[int]:
+        """All columns that it names, each once."""
+        named = (*self.angles, *self.magnitudes, *self.others)
+        return sorted({column for column in named if column is not None})
+
     def features(self, kind: str, y: Real, center: Real | None = None) -> Real:
         """(R, F) features of this kind, of `FEATURES`, of outputs y (R, d).
 

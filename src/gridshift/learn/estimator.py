@@ -251,7 +251,7 @@ class ICWRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             x, y, self.base_model_.predict(x), touched, varied=self.base_model_.varied
         )
         adapted = self.frozen()
-        adapted.model_ = CompensatedModel(model=self.base_model_, compensation=fitted)
+        adapted.model_ = CompensatedModel(base=self.base_model_, compensation=fitted)
         adapted.num_context_, adapted.compensation_ = len(x), fitted
         return adapted
 

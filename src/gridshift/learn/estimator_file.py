@@ -7,7 +7,7 @@ from gridshift.errors import StorageError
 from gridshift.learn.compensated_model import CompensatedModel
 from gridshift.learn.estimator import BASES, MOMENTS, ICWRegressor, backbone_config, measures
 from gridshift.learn.fitted_network import FittedNetwork
-from gridshift.learn.model_file import Arrays, ModelFiles, field
+from gridshift.learn.model_file import Arrays, ModelFiles, Stored, field
 from gridshift.learn.models import (
     FittedModel,
     RefoldableModel,
@@ -78,10 +78,12 @@ def _assembled(state: dict[str, Any], arrays: Arrays) -> ICWRegressor:
     if estimator.single_output_ and shape[1] != 1:
         raise StorageError(f"a single output, but {shape[1]} of them")
     own = {name: values for name, values in arrays.items() if not name.startswith(ADAPTED)}
-    model = base = restored_model(field(state, "model", dict), own, shape)
+    model = base = restored_model(
+        Stored(about=field(state, "model", dict), arrays=own, shape=shape)
+    )
     estimator.compensation_ = None
     if isinstance(model, CompensatedModel):
-        base, estimator.compensation_ = model.model, model.compensation
+        base, estimator.compensation_ = model.base, model.compensation
     _check_model(estimator, base)
     estimator.base_model_, estimator.model_ = base, model
     estimator.held_out_mae_, _ = measures(base)
@@ -92,15 +94,8 @@ def _assembled(state: dict[str, Any], arrays: Arrays) -> ICWRegressor:
     if matched:
         if model is not base or not isinstance(base, RefoldableModel):
             raise StorageError(f"a model {model.kind} that was adapted, which can't be")
-        adapted = {
-            name.removeprefix(ADAPTED): values
-            for name, values in arrays.items()
-            if name.startswith(ADAPTED)
-        }
-        estimator.model_ = base.refolded(
-            restored_transform(field(state, "adapted", dict), adapted, shape[1]),
-            restored_constants(adapted, shape[1]),
-        )
+        adapted = Stored(about=state, arrays=arrays, shape=shape).inner("adapted", ADAPTED)
+        estimator.model_ = base.refolded(restored_transform(adapted), restored_constants(adapted))
         require_finite(estimator.model_)
     return estimator
 

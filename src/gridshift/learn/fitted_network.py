@@ -8,7 +8,7 @@ keeps its digits. Adapting is another transform behind the same backbone (`refol
 loaded by what computes with layers, not by this module.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from gridshift.arrays import Int, Real
 from gridshift.errors import GridshiftError, StorageError
-from gridshift.learn import model_file
 from gridshift.learn.backbones.configs import BackboneConfig, backbone_fields, parse_backbone
 from gridshift.learn.backbones.graph import NodeGraph
-from gridshift.learn.model_file import array
+from gridshift.learn.model_file import Arrays, Stored, array
+from gridshift.learn.model_file import field as field_of
 from gridshift.learn.onnx_graph import DOUBLE, OnnxGraph
 from gridshift.learn.training import Progress, TrainingConfig
 from gridshift.learn.transform_file import restored_constants, restored_transform
@@ -234,20 +234,14 @@ class FittedNetwork:
         }
 
     @classmethod
-    def restored(
-        cls,
-        about: dict[str, Any],
-        arrays: Mapping[str, NDArray[Any]],
-        shape: tuple[int, int],
-        make_graph: MakeGraph | None = None,
-    ) -> "FittedNetwork":
-        """The network of `about` and `arrays`, with so many inputs and outputs.
+    def restored(cls, stored: Stored) -> "FittedNetwork":
+        """The network that was stored.
 
         Raises:
             GridshiftError: a field or an array is missing, unknown, or can't be.
         """
-        num_inputs, num_outputs = shape
-        config = parse_backbone(model_file.field(about, "backbone", dict))
+        arrays, (num_inputs, num_outputs) = stored.arrays, stored.shape
+        config = parse_backbone(field_of(stored.about, "backbone", dict))
         mean = array(arrays, "input_mean", (num_inputs,))
         scale = array(arrays, "input_scale", (num_inputs,))
         if not (scale > 0).all():
@@ -257,11 +251,11 @@ class FittedNetwork:
             input_mean=mean,
             input_scale=scale,
             backbone=_with_weights(
-                lambda: _built(config, num_outputs, mean, scale, make_graph),
+                lambda: _built(config, num_outputs, mean, scale, stored.make_graph),
                 config.num_layers, arrays,
             ),
-            transform=restored_transform(about, arrays, num_outputs),
-            constants=restored_constants(arrays, num_outputs),
+            transform=restored_transform(stored),
+            constants=restored_constants(stored),
         )  # fmt: skip
 
     def add_to_graph(self, graph: OnnxGraph) -> str:
@@ -300,9 +294,7 @@ def _built(
     return config.build(len(mean), num_outputs, graph)
 
 
-def _with_weights(
-    build: Callable[[], "nn.Module"], num_layers: int, arrays: Mapping[str, NDArray[Any]]
-) -> "nn.Module":
+def _with_weights(build: Callable[[], "nn.Module"], num_layers: int, arrays: Arrays) -> "nn.Module":
     """The network with the stored weights, built once their names and shapes are known to fit.
 
     Raises:

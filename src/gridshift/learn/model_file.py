@@ -8,7 +8,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from math import isfinite
 from pathlib import Path
 from types import NoneType, UnionType
@@ -164,6 +164,28 @@ def array(
     if np.isinf(found).any() or (np.isnan(found).any() and not may_be_nan):
         raise StorageError(f"array {name} holds NaN or infinity")
     return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stored:
+    """What a file has of one model."""
+
+    about: dict[str, Any]
+    """Its fields, JSON values."""
+    arrays: Arrays
+    shape: tuple[int, int]
+    """Number of inputs and of outputs."""
+    make_graph: Any = None
+    """For a backbone that takes a graph: from mean and scale of the inputs to it."""
+
+    def inner(self, name: str, prefix: str) -> "Stored":
+        """The model within it: its fields under this name, its arrays with this prefix.
+
+        Raises:
+            StorageError: there are no such fields.
+        """
+        about = field(self.about, name, dict)
+        return replace(self, about=about, arrays=part_of(self.arrays, prefix))
 
 
 def part_of(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:

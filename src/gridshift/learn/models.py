@@ -5,7 +5,6 @@ new kind is one class and one entry of `MODELS`. One that can also be given anot
 is a `RefoldableModel`; adapting by moments needs one.
 """
 
-from collections.abc import Mapping
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -14,8 +13,8 @@ from numpy.typing import NDArray
 from gridshift.arrays import Int, Real
 from gridshift.errors import StorageError
 from gridshift.learn.compensated_model import CompensatedModel
-from gridshift.learn.fitted_network import FittedNetwork, MakeGraph
-from gridshift.learn.model_file import field
+from gridshift.learn.fitted_network import FittedNetwork
+from gridshift.learn.model_file import Stored, field
 from gridshift.learn.onnx_graph import OnnxGraph
 from gridshift.learn.regression import Regression
 from gridshift.learn.whitened_model import WhitenedModel
@@ -52,14 +51,8 @@ class FittedModel(Protocol):
         ...
 
     @classmethod
-    def restored(
-        cls,
-        about: dict[str, Any],
-        arrays: Mapping[str, NDArray[Any]],
-        shape: tuple[int, int],
-        make_graph: MakeGraph | None = None,
-    ) -> "FittedModel":
-        """The model of `about` and `arrays`, with so many inputs and outputs.
+    def restored(cls, stored: Stored) -> "FittedModel":
+        """The model that was stored.
 
         Raises:
             GridshiftError: a field or an array is missing, unknown, or can't be.
@@ -116,27 +109,16 @@ def model_fields(model: FittedModel) -> dict[str, Any]:
     return {"kind": model.kind, **model.about()}
 
 
-def restored_model(
-    fields: dict[str, Any],
-    arrays: Mapping[str, NDArray[Any]],
-    shape: tuple[int, int],
-    make_graph: MakeGraph | None = None,
-) -> FittedModel:
-    """The model of `model_fields` and its arrays.
-
-    Args:
-        fields: of the file.
-        arrays: of the file.
-        shape: number of inputs and of outputs.
-        make_graph: for a backbone that takes a graph.
+def restored_model(stored: Stored) -> FittedModel:
+    """The model whose `model_fields` and arrays were stored.
 
     Raises:
         GridshiftError: something is missing, unknown, or can't be, or predictions aren't finite.
     """
-    kind = field(fields, "kind", str)
+    kind = field(stored.about, "kind", str)
     if kind not in MODELS:
         raise StorageError(f"no model {kind}; known are {', '.join(MODELS)}")
-    model = MODELS[kind].restored(fields, arrays, shape, make_graph)
+    model = MODELS[kind].restored(stored)
     require_finite(model)
     return model
 

@@ -10,7 +10,7 @@ How many components, of which outputs, what penalty and how many rounds: whateve
 fifth of the rows that is held out. The model itself is then fitted to all rows.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from gridshift.arrays import Int, Real
 from gridshift.errors import GridshiftError, StorageError
 from gridshift.learn.fitted_network import input_scaling
-from gridshift.learn.model_file import array, config_of, field
+from gridshift.learn.model_file import Stored, array, config_of, field
 from gridshift.learn.onnx_graph import OnnxGraph
 from gridshift.learn.products import EPS, Round
 from gridshift.learn.rounds import Sums, choose_rounds, fit_round
@@ -101,22 +101,18 @@ class Regression:
         }  # fmt: skip
 
     @classmethod
-    def restored(
-        cls,
-        about: dict[str, Any],
-        arrays: Mapping[str, NDArray[Any]],
-        shape: tuple[int, int],
-        make_graph: Any = None,
-    ) -> "Regression":
-        """The model of `about` and `arrays`, with so many inputs and outputs; it takes no graph.
+    def restored(cls, stored: Stored) -> "Regression":
+        """The model that was stored.
 
         Raises:
             GridshiftError: a field or an array is missing, or can't be.
         """
-        num_inputs, num_outputs = shape
+        about, arrays, (num_inputs, num_outputs) = stored.about, stored.arrays, stored.shape
         varied = array(arrays, "varied", np.shape(arrays.get("varied", ())), kind=np.int64)
         if varied.ndim != 1 or not ((varied >= 0) & (varied < num_inputs)).all():
-            raise StorageError(f"array varied holds other numbers than those of {shape[0]} inputs")
+            raise StorageError(
+                f"array varied holds other numbers than those of {num_inputs} inputs"
+            )
         return cls(
             config=config_of(RegressionConfig, about.get("regression")),
             input_mean=array(arrays, "input_mean", (num_inputs,)), varied=varied,

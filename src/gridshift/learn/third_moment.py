@@ -159,15 +159,19 @@ class SkewCorrected(Transform):
         return self.whitening.effective_rank
 
     def arrays(self) -> dict[str, Real]:
+        """Those of the whitening, and e (d,)."""
         return self.whitening.arrays() | {"skew": self.skew}
 
     def numbers(self) -> dict[str, Any]:
+        """Those of the whitening, under the name of this transform."""
         return self.whitening.numbers() | {"name": self.name}
 
     def forward(self, y: Real) -> Real:
+        """(N, d) z of outputs y (N, d): whitened, then bent."""
         return SinhArcsinh(skew=self.skew).forward(self.whitening.forward(y))
 
     def inverse(self, z: Real) -> Real:
+        """(N, d) y of z (N, d): bent back, then the whitening's inverse."""
         return self.whitening.inverse(SinhArcsinh(skew=self.skew).inverse(z))
 
 

@@ -5,7 +5,6 @@ predicts y itself is given the same way out: z = before(y_hat), and y by the inv
 transform, which for affine ones is a linear layer behind the model.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 
 from gridshift.arrays import Int, Real
 from gridshift.errors import StorageError
-from gridshift.learn import model_file
+from gridshift.learn.model_file import Stored
 from gridshift.learn.onnx_graph import DOUBLE, OnnxGraph
 from gridshift.learn.transform_file import restored_constants, restored_transform
 from gridshift.learn.whitening import Affine, Transform
@@ -97,33 +96,25 @@ class WhitenedModel:
         }
 
     @classmethod
-    def restored(
-        cls,
-        about: dict[str, Any],
-        arrays: Mapping[str, NDArray[Any]],
-        shape: tuple[int, int],
-        make_graph: Any = None,
-    ) -> "WhitenedModel":
-        """The model of `about` and `arrays`, with so many inputs and outputs.
+    def restored(cls, stored: Stored) -> "WhitenedModel":
+        """The model that was stored.
 
         Raises:
             GridshiftError: a field or an array is missing, or can't be.
         """
         from gridshift.learn.models import restored_model
 
-        own = {prefix: model_file.part_of(arrays, prefix) for prefix in (MODEL, BEFORE)}
-        found = model_file.field(about, "model", dict)
-        if found.get("kind") == cls.kind:
+        inner, before_stored = stored.inner("model", MODEL), stored.inner("before", BEFORE)
+        if inner.about.get("kind") == cls.kind:
             raise StorageError("a whitened model of a whitened model")
-        before = restored_transform(model_file.field(about, "before", dict), own[BEFORE], shape[1])
-        transform = before
-        if about.get("transform") is not None or "transform.shift" in arrays:
-            transform = restored_transform(about, arrays, shape[1])
+        before = transform = restored_transform(before_stored)
+        if stored.about.get("transform") is not None or "transform.shift" in stored.arrays:
+            transform = restored_transform(stored)
         if not (isinstance(before, Affine) and isinstance(transform, Affine)):
             raise StorageError("a transform that isn't affine")
         return cls(
-            model=restored_model(found, own[MODEL], shape, make_graph), before=before,
-            transform=transform, constants=restored_constants(arrays, shape[1]),
+            model=restored_model(inner), before=before, transform=transform,
+            constants=restored_constants(stored),
         )  # fmt: skip
 
     def add_to_graph(self, graph: OnnxGraph) -> str:

@@ -62,15 +62,19 @@ class Affine(Transform):
     """Directions with a variance above `eps`."""
 
     def forward(self, y: Real) -> Real:
+        """(N, d) z = W (y - shift) of outputs y (N, d)."""
         return _apply(self.whitener, y - self.shift)
 
     def inverse(self, z: Real) -> Real:
+        """(N, d) y = W^-1 z + shift of z (N, d)."""
         return _apply(self.unwhitener, z) + self.shift
 
     def arrays(self) -> dict[str, Real]:
+        """`shift` (d,), `whitener` and `unwhitener`, both (d,) or both (d, d)."""
         return {"shift": self.shift, "whitener": self.whitener, "unwhitener": self.unwhitener}
 
     def numbers(self) -> dict[str, Any]:
+        """Name, eps, and what is known of the rows that it was fitted on."""
         names = ("name", "eps", "num_rows", "rank", "effective_rank")
         return {name: getattr(self, name) for name in names}
 

@@ -71,6 +71,7 @@ class Uniform(OfScipy):
         _require_order(self.low, self.high)
 
     def scipy(self) -> Any:
+        """With `low` and `high`."""
         from scipy import stats
 
         return stats.uniform(self.low, self.high - self.low)
@@ -87,6 +88,7 @@ class Normal(OfScipy):
         _require_positive("sd", self.sd)
 
     def scipy(self) -> Any:
+        """With `mean` and `sd`."""
         from scipy import stats
 
         return stats.norm(self.mean, self.sd)
@@ -106,6 +108,7 @@ class TruncatedNormal(OfScipy):
         _require_order(self.low, self.high)
 
     def scipy(self) -> Any:
+        """Its bounds are counted in deviations from the mean."""
         from scipy import stats
 
         low, high = ((bound - self.mean) / self.sd for bound in (self.low, self.high))
@@ -124,6 +127,7 @@ class Lognormal(OfScipy):
         _require_positive("mean", self.mean)
 
     def scipy(self) -> Any:
+        """Its width is that of the logarithm."""
         from scipy import stats
 
         width = math.sqrt(math.log1p((self.sd / self.mean) ** 2))
@@ -145,6 +149,7 @@ class Beta(OfScipy):
         _require_order(self.low, self.high)
 
     def scipy(self) -> Any:
+        """On `low` to `high`."""
         from scipy import stats
 
         return stats.beta(self.a, self.b, self.low, self.high - self.low)

@@ -37,9 +37,11 @@ class NeuralProcess(nn.Module):
         self.decoder = _layers(num_inputs + width, hidden, 2 * num_outputs)
 
     def encode(self, x_NX: Tensor, y_NY: Tensor) -> Tensor:
+        """(H,) representation of context rows, the same in whatever order they come."""
         return self.encoder(torch.cat([x_NX, y_NY], -1)).mean(0)
 
     def decode(self, x_MX: Tensor, r_H: Tensor) -> tuple[Tensor, Tensor]:
+        """(M, Y) mean and (M, Y) standard deviation of the outputs of target rows."""
         both = torch.cat([x_MX, r_H.expand(len(x_MX), -1)], -1)
         mean_MY, raw_MY = self.decoder(both).chunk(2, -1)
         return mean_MY, SMALLEST_SCALE + nn.functional.softplus(raw_MY)

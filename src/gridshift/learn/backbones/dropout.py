@@ -18,9 +18,11 @@ class Dropout(nn.Module):
         self._dropped = round(probability * 2**16)
 
     def extra_repr(self) -> str:
+        """What `repr` gives between the brackets."""
         return f"probability={self.probability}"
 
     def forward(self, x: Tensor) -> Tensor:
+        """x of any shape; in evaluation as it is, while training with entries dropped."""
         if not self.training or not self._dropped:
             return x
         words = torch.empty(-(-x.numel() // 4), dtype=torch.int64, device=x.device)

@@ -58,10 +58,12 @@ class NodeGraph:
 
     @property
     def num_inputs(self) -> int:
+        """X, width of the flat inputs."""
         return self.inputs_to_nodes.shape[1]
 
     @property
     def num_outputs(self) -> int:
+        """Y, width of the flat outputs."""
         return len(self.output_slots)
 
     @cached_property

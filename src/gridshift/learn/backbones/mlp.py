@@ -25,5 +25,6 @@ class Mlp(nn.Module):
         self.head = nn.Linear(config.hidden, num_outputs)
 
     def forward(self, x_NX: Tensor) -> Tensor:
+        """(N, Y) z of scaled inputs (N, X)."""
         h_NH = self.features(x_NX)
         return self.head(h_NH)

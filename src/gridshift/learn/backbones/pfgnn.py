@@ -44,6 +44,7 @@ class Pfgnn(nn.Module):
         return other.to(self.graph.offset.device)
 
     def forward(self, x_NX: Tensor) -> Tensor:
+        """(N, Y) z of scaled inputs (N, X)."""
         return torch.cat([_flat(self.nodes, self.graph, rows) for rows in x_NX.split(BLOCK)])
 
 
@@ -60,6 +61,7 @@ class PfgnnOnSeveral(nn.Module):
         self.graphs = nn.ModuleList(map(_GraphTensors, graphs))
 
     def forward(self, batches_1NX: Tensor) -> Tensor:
+        """(1, N, Y) z of one batch (1, N, X + 1), the graph's number in its last column."""
         (rows_NX,) = batches_1NX
         graph = self.graphs[int(rows_NX[0, -1])]
         return _flat(self.nodes, graph, rows_NX[:, :-1])[None]  # type: ignore[arg-type]
@@ -87,6 +89,7 @@ class NodeNetwork(nn.Module):
         self.between = nn.Sequential(Dropout(config.dropout), nn.ReLU(inplace=True))
 
     def forward(self, state_BNF: Tensor, graph: "_GraphTensors") -> Tensor:
+        """(B, N, 4) predicted features of every node, known ones among them."""
         h = state_BNF + self.mask_embedding(graph.unknown)[:, None]
         *hidden, last = self.layers
         for layer in hidden:
@@ -114,6 +117,7 @@ class MessagePassing(nn.Module):
         self.second = nn.Linear(hidden, width_out)
 
     def forward(self, h_BNF: Tensor, graph: "_GraphTensors") -> Tensor:
+        """(B, N, width_out) state of every node after one round of messages."""
         of_end, of_start, of_edge = self.first.weight.split(self.widths, dim=1)
         at_end_BNH = h_BNF @ of_end.T
         at_start_BNH = h_BNF @ of_start.T
@@ -138,6 +142,7 @@ class GraphConvolution(nn.Module):
         nn.init.uniform_(self.weight_KHH, -(width**-0.5), width**-0.5)
 
     def forward(self, h_BNH: Tensor, graph: "_GraphTensors") -> Tensor:
+        """(B, N, H) state of every node, mixed with that of nodes up to `hops` edges away."""
         hops = torch.arange(len(self.weight_KHH), device=h_BNH.device)
         power_BK = graph.eigenvalues[:, None] ** hops
         weight_BHH = (power_BK @ self.weight_KHH.flatten(1)).unflatten(1, self.weight_KHH.shape[1:])

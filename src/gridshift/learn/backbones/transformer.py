@@ -32,6 +32,7 @@ class Transformer(nn.Module):
         self.head = nn.Linear(config.width, num_outputs)
 
     def forward(self, x_NX: Tensor) -> Tensor:
+        """(N, Y) z of scaled inputs (N, X)."""
         h_ND = self.features(x_NX)
         return self.head(h_ND)
 
@@ -49,6 +50,7 @@ class PatchEmbedding(nn.Module):
         nn.init.normal_(self.position_TD, std=0.02)
 
     def forward(self, x_NX: Tensor) -> Tensor:
+        """(N, T, D) tokens of inputs (N, X), which are padded with zeros to whole patches."""
         x_NTK = F.pad(x_NX, (0, self.padding)).unflatten(1, (-1, self.patch))
         return self.embed(x_NTK) + self.position_TD
 
@@ -74,6 +76,7 @@ class EncoderLayer(nn.Module):
         )
 
     def forward(self, h_NTD: Tensor) -> Tensor:
+        """(N, T, D) tokens of tokens (N, T, D)."""
         h_NTD = h_NTD + self._attend(self.attention_norm(h_NTD))
         return h_NTD + self.feed_forward(h_NTD)
 
@@ -93,4 +96,5 @@ class MeanOverTokens(nn.Module):
     """(N, T, D) to (N, D)."""
 
     def forward(self, h_NTD: Tensor) -> Tensor:
+        """(N, D) mean of tokens (N, T, D)."""
         return h_NTD.mean(1)

@@ -1,47 +1,103 @@
-"""Fit by width of the network (Table VI), and what the regularisation does."""
+"""What the networks are made of (Table VII), and which fits what: Table VI, and case300's."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from functools import partial
+from dataclasses import fields
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from gridshift.adapt.surrogate import fit_output_transform
+from gridshift.adapt.graph import graph_of
 from gridshift.adapt.surrogate_config import base_config as product_config
 from gridshift.arrays import Real
-from gridshift.learn.backbones.mlp import MlpConfig
+from gridshift.grid.layout import Layout
+from gridshift.learn.regression import RegressionConfig
 from gridshift.trial.metrics import mean_absolute_errors
 from gridshift_paper import claims as rules
 from gridshift_paper.artefacts import Artefact, Table, mean_and_spread
 from gridshift_paper.claims import Claim, Frame, Note, Numbers, Rows, Undecided
-from gridshift_paper.context_sweep import PAPER_SWEEP, QUANTITIES, SIZES, prefixes
+from gridshift_paper.context_sweep import PAPER_SWEEP, QUANTITIES
 from gridshift_paper.protocol import (
+    BACKBONE_LABELS,
     GRIDS,
+    SCALES,
     Scale,
-    adapted,
     base_config,
+    changed,
     context_rows,
     errors_of,
-    errors_where_given,
-    perfect_icw,
+    network_of,
     printed,
     rows_for_test,
     trained,
-    training_rows,
 )
-from gridshift_paper.records import Key, Record, Study, crossed
+from gridshift_paper.records import Record, Study, crossed
 from gridshift_paper.selection import by_seed, mean, measured, num_seeds, picked
-from gridshift_paper.table_2 import PAPER_TABLE_2
+
+FULL = SCALES["full"]
+PAPER_ARCHITECTURE = printed("architecture")
+PAPER_PARAMETERS = printed("parameters")
+PAPER_STEPS = printed("steps")
+PAPER_TRAINING = printed("training")
+FIELDS = {
+    "width": ("hidden", "width"), "layers": ("num_layers",), "dropout": ("dropout",),
+    "attention heads": ("num_heads",), "feed-forward width": ("feed_forward",),
+    "patch": ("patch",),
+}  # fmt: skip
+"""Row of the table to what a configuration calls it."""
 
 WIDTHS = (128, 256, 512, 1024)
 WHITENERS = {2: "zca", 3: "zca-sas"}
 """Moments matched, and the transform that does it."""
 PAPER_CAPACITY = printed("capacity")
 PAPER_SHRINKS = printed("shrinks")
-EPSILONS = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
-WITHOUT = 0.0
-"""eps of the z-score that the paper's remark 3 has: none inside the root."""
+
+
+@lru_cache(maxsize=16)
+def num_parameters(backbone: str, grid: str) -> int:
+    """Trained numbers of the paper's backbone on a grid."""
+    network = network_of(grid)
+    layout = Layout.of(network)
+    mean, scale = np.zeros(layout.num_inputs), np.full(layout.num_inputs, 0.1)
+    config, graph = base_config(FULL, backbone=backbone), graph_of(network, layout, mean, scale)
+    assert not isinstance(config.backbone, RegressionConfig)  # the paper has networks alone
+    built = config.backbone.build(layout.num_inputs, layout.num_outputs, graph)
+    return sum(p.numel() for p in built.parameters())
+
+
+def _architecture() -> Table:
+    configs = {b: base_config(FULL, backbone=b).backbone for b in BACKBONE_LABELS}
+    cells: list[list[object]] = []
+    for name, theirs in PAPER_ARCHITECTURE.items():
+        cells.append([name])
+        for backbone, config in configs.items():
+            known = {field.name for field in fields(config)}
+            ours = [getattr(config, f) for f in FIELDS[name] if f in known]
+            cells[-1] += [ours[0] if ours else None, theirs.get(backbone)]
+    for grid in GRIDS:
+        cells.append([f"parameters, {grid}"])
+        for backbone in BACKBONE_LABELS:
+            theirs = PAPER_PARAMETERS[backbone] if grid == "case30" else None
+            cells[-1] += [num_parameters(backbone, grid), theirs]
+    names = [
+        f">{label}\n{whose}" for label in ("MLP", "Transf.", "PFGNN") for whose in ("ours", "paper")
+    ]
+    return Table("Architecture of the backbones", ("", *names), cells,
+                 "From the configurations that the other tables are measured with.")  # fmt: skip
+
+
+def _training() -> Table:
+    cells = [
+        (f"steps, {label}", base_config(FULL, backbone=backbone).training.num_steps, PAPER_STEPS)
+        for backbone, label in BACKBONE_LABELS.items()
+    ]
+    training = base_config(FULL).training
+    cells += [(name, getattr(training, name), theirs) for name, theirs in PAPER_TRAINING.items()]
+    return Table(
+        "Training", ("setting", ">ours", ">paper"), cells,
+        "Scale 'full'; scale 'paper' takes all of the paper's steps. AdamW, cosine annealing, "
+        "mean squared error in the transformed space; inputs scaled by training statistics.",
+    )  # fmt: skip
 
 
 def coefficient_of_determination(z: Real, z_hat: Real) -> float:
@@ -52,7 +108,7 @@ def coefficient_of_determination(z: Real, z_hat: Real) -> float:
 def measure_fit(scale: Scale, *, width: int, level: int, seed: int) -> Sequence[Record]:
     """Fit of an MLP of some width on fresh rows of the intact grid, of training's mixed spread."""
     config = base_config(scale, transform=WHITENERS[level], seed=seed)
-    surrogate = trained("case30", replace(config, backbone=MlpConfig(hidden=width)))
+    surrogate = trained("case30", changed(config, hidden=width))
     fresh = context_rows("case30", "", scale.num_test, seed=seed)
     z = surrogate.transform.forward(fresh.y)
     r2 = coefficient_of_determination(z, surrogate.predict_whitened(fresh.x))
@@ -101,57 +157,6 @@ def _tables_of_fit(rows: Rows) -> Sequence[Table]:
     ]  # fmt: skip
 
 
-def _scan_keys(scale: Scale) -> Iterator[Key]:
-    """Around exact solutions with three seeds, and around a trained network with one."""
-    for grid in scale.grids_of(*GRIDS):
-        yield from crossed(grid=[grid], base=["exact"], transform=["zca"], eps=EPSILONS,
-                           seed=scale.seeds)  # fmt: skip
-    for grid in scale.grids_of(*GRIDS):
-        yield from crossed(grid=[grid], base=["mlp"], transform=["zca"], eps=EPSILONS,
-                           seed=scale.seeds[:1])  # fmt: skip
-    yield from crossed(grid=scale.grids_of("case30"), base=["exact", "mlp"],
-                       transform=["zscore"], eps=[WITHOUT, 1e-6], seed=scale.seeds[:1])  # fmt: skip
-
-
-def _scan(
-    scale: Scale, *, grid: str, base: str, transform: str, eps: float, seed: int
-) -> list[Record]:
-    """Errors of adaptation with this regularisation of base and context, as the paper's tables."""
-    config = replace(base_config(scale, transform=transform, seed=seed), eps=eps)
-    start = trained(grid, config) if base == "mlp" else None
-    fitted = fit_output_transform(transform, training_rows(scale, grid, seed=seed).y, eps)
-    rows: list[Record] = []
-    if start is not None:
-        fresh = context_rows(grid, "", scale.num_test, seed=seed)
-        r2 = coefficient_of_determination(
-            start.transform.forward(fresh.y), start.predict_whitened(fresh.x)
-        )
-        rows.append({"topology": "base", "n": 0, "r2": r2, **errors_of(start, fresh)})
-    for topology in ("N-1", "N-2"):
-        outage = GRIDS[grid].topologies[topology]
-        test = rows_for_test(grid, outage, scale.num_test, seed=seed)
-        contexts = [(scale.num_context, context_rows(grid, outage, scale.num_context, seed=seed))]
-        if grid in SIZES:
-            contexts = list(prefixes(scale, grid, outage, seed, "unshuffled"))
-        for n, context in contexts if grid not in SIZES or topology == "N-1" else ():
-            if start is None:
-                y_hat = perfect_icw(grid, context, test, fitted)
-            else:
-                y_hat = adapted("icw" if transform == "zca" else transform, start, context)
-                y_hat = y_hat.predict(test.x)
-            rows.append({"topology": topology, "n": n, **errors_where_given(test, y_hat)[0]})
-    return rows
-
-
-EPS_SCAN = Study(
-    name="eps-scan",
-    about="errors of adaptation by the regularisation of the covariance, around exact solutions "
-    "and trained networks; z-score with and without",
-    keys=_scan_keys,
-    measure=_scan,
-)
-
-
 def _shrinkage(rows: Rows) -> Numbers:
     narrow, wide = gap(rows, WIDTHS[0]), gap(rows, WIDTHS[-1])
     if narrow <= 0:
@@ -167,7 +172,8 @@ def _skews(rows: Rows) -> Numbers:
             "largest": float(three["largest_skew"].max())}  # fmt: skip
 
 
-TRIED = {
+NO_NETWORK = "regression, no network"
+TRIED: dict[str, dict[str, Any]] = {
     "appendix C": {},
     "no dropout": {"dropout": 0.0},
     "product": {"dropout": 0.0, "num_steps": 20_000, "learning_rate": 2e-3},
@@ -177,24 +183,16 @@ TRIED = {
     "200,000 steps": {"dropout": 0.0, "hidden": 512, "num_steps": 200_000},
     "residual on a regression": {"dropout": 0.0, "transform": "regression"},
     "residual, width 512": {"dropout": 0.0, "transform": "regression", "hidden": 512},
-    "regression, no network": {"transform": ""},
+    NO_NETWORK: {},
 }
 """Name to what differs from appendix C, in the order of the search for a network of case300."""
 
 
 def _try(scale: Scale, *, grid: str, tried: str, seed: int) -> list[Record]:
     """Error on fresh rows of the intact grid alone, so that no outage has a say."""
-    what = dict(TRIED[tried])
-    if what.get("transform") == "":
+    config = changed(base_config(scale, seed=seed), **TRIED[tried])
+    if tried == NO_NETWORK:
         config = product_config("quadratic", seed=seed)
-    else:
-        base = base_config(scale, transform=str(what.pop("transform", "zca")), seed=seed)
-        names = ("num_steps", "learning_rate")
-        training: Any = {name: what.pop(name) for name in names if name in what}
-        rows: Any = {"num_rows": what.pop("num_rows")} if "num_rows" in what else {}
-        backbone: Any = what
-        config = replace(base, training=replace(base.training, **training),
-                         backbone=replace(base.backbone, **backbone), **rows)  # fmt: skip
     fresh = rows_for_test(grid, "", scale.num_test, seed=seed)
     return [errors_of(trained(grid, config), fresh)]
 
@@ -215,73 +213,6 @@ def _tables_of_search(rows: Rows) -> Iterator[Table]:
                   for q in QUANTITIES)) for name in TRIED],
         "A dash: not measured. Chosen by these rows alone. Training is in single precision.",
     )  # fmt: skip
-
-
-def _off_table_8(frame: Frame, grid: str) -> float:
-    """Mean size of the logarithm, base 2, of ours over Table VIII's, all sizes and quantities."""
-    means = picked(frame, topology="N-1").groupby("n")[list(QUANTITIES)].mean()
-    ratios = [means.loc[n, q] / told[k] for n, told in PAPER_SWEEP[grid].items() if n in means.index
-              for k, q in enumerate(QUANTITIES)]  # fmt: skip
-    return float(np.abs(np.log2(ratios)).mean()) if ratios else rules.NAN
-
-
-def _tables_of_scan(rows: Rows) -> Iterator[Table]:
-    frame = measured(rows, EPS_SCAN.name)
-    paper = PAPER_TABLE_2["mlp"]["ICW"]
-    for base, label in (("exact", "exact base"), ("mlp", "network of appendix C, one seed")):
-        part, lines = picked(frame, base=base, transform="zca"), []
-        for eps in EPSILONS:
-            at = picked(part, eps=eps)
-            cells = [by_seed(at, "overall", grid="case30", topology=t) for t in ("N-2", "N-1")]
-            if not len(at):
-                continue
-            off = [_off_table_8(picked(at, grid=grid), grid) for grid in SIZES]
-            v = [mean(picked(at, grid=grid, n=max(PAPER_SWEEP[grid])).v) for grid in SIZES]
-            lines.append(
-                (
-                    f"{eps:g}",
-                    *map(mean_and_spread, cells),
-                    *off,
-                    *v,
-                    *([mean(by_seed(at, "r2", grid="case30"))] if base == "mlp" else []),
-                )
-            )
-        if lines:
-            told = (None, None, *(PAPER_SWEEP[g][max(PAPER_SWEEP[g])][2] for g in SIZES))
-            lines.append(
-                (
-                    "paper",
-                    paper[2],
-                    paper[3],
-                    *told,
-                    *([PAPER_CAPACITY[256][0]] if base == "mlp" else []),
-                )
-            )
-        yield Table(
-            f"Regularisation of the covariance, {label}",
-            [">eps", ">case30,\nN-2", ">case30,\nN-1", ">off Table VIII,\n118", ">off,\n300",
-             ">|V|, 118,\nmost cases", ">|V|, 300,\nmost cases",
-             *([">R², case30"] if base == "mlp" else [])], lines,
-            "Off Table VIII: mean size of log2 of ours over the paper's over its 15 cells; 0 is "
-            "the same, 1 is twice or half.",
-        )  # fmt: skip
-    part = picked(frame, transform="zscore", grid="case30")
-    yield Table(
-        "z-score without eps inside the root, case30, overall error",
-        ["base", ">eps", ">N-2", ">N-1", ">paper, N-2", ">paper, N-1"],
-        [(base, f"{eps:g}", *(mean(by_seed(one, "overall", topology=t)) for t in ("N-2", "N-1")),
-          *PAPER_TABLE_2["mlp"]["Z-Score(ctx)"][2:])
-         for (base, eps), one in (part.groupby(["base", "eps"]) if len(part) else ())],
-        "One seed, one context.",
-    )  # fmt: skip
-
-
-def _fits(grid: str, rows: Rows) -> Numbers:
-    """How far errors around exact solutions are from Table VIII, by eps."""
-    frame = picked(measured(rows, EPS_SCAN.name, grid=grid), base="exact", transform="zca")
-    return {
-        f"{eps:g}": _off_table_8(picked(frame, eps=eps), grid) for eps in sorted(set(frame.eps))
-    }
 
 
 ARTEFACTS = (
@@ -313,11 +244,14 @@ ARTEFACTS = (
         ),
     ),
     Artefact(
-        "regularisation", "eq. 7", "What the regularisation of the covariance does", (EPS_SCAN,),
-        _tables_of_scan,
+        "hyperparameters", "Table VII", "Architecture and training of the backbones", (),
+        lambda rows: (_architecture(), _training()),
         findings=(
-            *(Note(f"{grid}, mean size of log2 of our errors around exact solutions over those of "
-                   "Table VIII, by eps", partial(_fits, grid)) for grid in SIZES),
+            Claim("the MLP, Transformer and PFGNN have about 100k, 292k and 355k parameters",
+                  "trained numbers on case30, built as the appendix says",
+                  lambda rows: {label: num_parameters(b, "case30")
+                                for b, label in BACKBONE_LABELS.items()},
+                  rules.within(0.1), {BACKBONE_LABELS[b]: n for b, n in PAPER_PARAMETERS.items()}),
         ),
     ),
 )  # fmt: skip
