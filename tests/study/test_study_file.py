@@ -1,16 +1,20 @@
 """Study files: what they say, and what is said of those that are wrong."""
 
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from gridshift.errors import ScenarioError
+from gridshift.errors import OutageError, ScenarioError
 from gridshift.grid.readers import read_grid
 from gridshift.grid.scenarios import named_rng, scenarios
+from gridshift.study.chosen_outages import asked_for
 from gridshift.study.distributions import Beta, Empirical, TruncatedNormal
-from gridshift.study.study_file import LATER, read_study_file
+from gridshift.study.listed_outages import read_failure_rates
+from gridshift.study.screening import ScreenConfig
+from gridshift.study.study_file import read_study_file
 from gridshift.study.toml_reader import key_lines
 from gridshift.study.uncertainty import draw
 
@@ -163,7 +167,11 @@ def test_files_are_looked_for_beside_the_study_file(case30, study_of, tmp_path, 
         ),
         (
             HEAD + "[outages]\nfailure_rates = 3\n",
-            "line 4: outages.failure_rates: failure rates are not supported yet",
+            "line 4: outages.failure_rates: 3; give a text",
+        ),
+        (
+            HEAD + '[[outages.common_mode]]\nelements = ["line:1"]\nrepair_hours = -2\n',
+            r"line 5: outages.common_mode\[1\].repair_hours: -2 must be a number of at least 0",
         ),
         (HEAD + "[limits]\nv_min = 0.9\nv_mox = 2\n", "line 5: limits.v_mox: no such key; did you"),
         ("grid = \n", r"is not TOML: Invalid value \(at line 1, column 8\)"),
@@ -192,13 +200,6 @@ def test_what_does_not_fit_the_grid_is_told_with_its_line(case30, study_of):
         study.draw(case30)
 
 
-def test_every_key_for_later_says_so(study_of):
-    for (table, key), what in LATER.items():
-        with pytest.raises(ScenarioError, match=f"line 4: {table}.{key}: .*not supported yet"):
-            study_of(HEAD + f"[{table}]\n{key} = 1\n")
-        assert what
-
-
 def test_a_missing_file_is_told():
     with pytest.raises(ScenarioError, match=r"study file nowhere.toml: No such file"):
         read_study_file("nowhere.toml")
@@ -217,3 +218,37 @@ def test_lines_of_keys_are_where_the_parser_finds_them():
         ("t", 1, "u", "y"): 11, ("v",): 12, ("v", "m"): 13,
     }  # fmt: skip
     assert key_lines(text) == expected
+
+
+def test_outages_that_a_study_lists(case30, study_of, tmp_path):
+    rates = tmp_path / "rates.csv"
+    rates.write_text('outage,failures_per_year,repair_hours\nline:9,0.1,\n"line:5,line:9",9,9\n')
+    text = HEAD + '[outages]\nelements = ["line:9", "gen:0"]\nfailure_rates = "rates.csv"\n'
+    text += '[[outages.common_mode]]\nname = "tower"\nelements = ["line:9", "line:5"]\n'
+    study = study_of(text + "failures_per_year = 0.02\nrepair_hours = 10\n")
+    config = ScreenConfig(**study.options())
+    assert config.contingencies == "listed"
+    nan = float("nan")
+    expected = [
+        (("line:9",), "", 0.1, nan),
+        (("gen:0",), "", nan, nan),
+        (("line:5", "line:9"), "tower", 0.02, 10.0),
+    ]
+    found = [
+        (one.outage, one.name, one.failures_per_year, one.repair_hours)
+        for one in asked_for(case30, config)
+    ]
+    assert str(found) == str(expected)
+    assert len(asked_for(case30, replace(config, contingencies="lines"))) == 41 + 2
+
+
+def test_outages_of_a_study_that_the_grid_lacks(case30, study_of, tmp_path):
+    study = study_of(HEAD + '[outages]\nelements = ["line:9", "line:99"]\n')
+    told = r"study.toml: line 5: outages.elements\[2\]: .*line:99"
+    with pytest.raises(OutageError, match=told):
+        study.listed(case30)
+    (tmp_path / "rates.csv").write_text("outage,failures_per_year\nline:1,-3\n")
+    with pytest.raises(OutageError, match=r"row 1: failures_per_year -3 must be a number"):
+        read_failure_rates(case30, str(tmp_path / "rates.csv"))
+    with pytest.raises(OutageError, match="outages that a study file lists"):
+        asked_for(case30, ScreenConfig(grid="case30", contingencies="listed"))

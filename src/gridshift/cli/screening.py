@@ -210,10 +210,10 @@ def _choice(
     """The method for the study: the cheapest on the first outage that can be studied."""
     from gridshift.errors import OutageError
     from gridshift.grid.contingency import assess
-    from gridshift.grid.outage_list import select_outages
+    from gridshift.study.chosen_outages import asked_for
     from gridshift.trial.cases import Cases
 
-    outages = select_outages(network, config.contingencies)
+    outages = [one.outage for one in asked_for(network, config)]
     outages = [outage for outage in outages if {*outage} <= {*network.elements}]
     found = next((f for f in (assess(network, o) for o in outages) if f.usable), None)
     if found is None:

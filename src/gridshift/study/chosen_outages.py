@@ -1,17 +1,24 @@
 """Which outages a study looks at, and which it leaves out and says so."""
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gridshift.arguments import shown
 from gridshift.errors import GridshiftWarning, OutageError
 from gridshift.grid.after_outage import after_outage, buses_of
-from gridshift.grid.contingency import demand_at, enumerate_outages, generation_at, outage_text
+from gridshift.grid.contingency import (
+    demand_at,
+    enumerate_outages,
+    generation_at,
+    outage_text,
+)
 from gridshift.grid.network import Network
 from gridshift.grid.outage_list import PAIRS, Contingency, select_contingencies
 from gridshift.study.description import nearest
+from gridshift.study.listed_outages import LISTED, read_failure_rates, with_rates
+from gridshift.study.screening import ScreenConfig
 from gridshift.study.setting import Setting
 
 if TYPE_CHECKING:
@@ -39,18 +46,17 @@ def chosen_outages(setting: Setting) -> Chosen:
         OutageError: neither a known kind nor a readable file of outages of this grid.
     """
     config, network = setting.config, setting.network
-    notes: tuple[str, ...] = ()
     num_lines = len(enumerate_outages(network)) if config.contingencies == PAIRS else 0
     if config.area is None and num_lines * (num_lines - 1) // 2 > MANY_PAIRS:
         from gridshift.grid.pair_estimate import worst_pairs
 
         found = worst_pairs(setting.limited(network), config.most_pairs)
-        listed = [Contingency(outage=outage) for outage in found.outages]
-        notes = (found.told,)
+        pairs = [Contingency(outage=outage) for outage in found.outages]
+        listed, notes = _with_own(network, config, pairs), (found.told,)
     else:
         with warnings.catch_warnings(record=True) as met:
             warnings.simplefilter("always", GridshiftWarning)
-            listed = select_contingencies(network, config.contingencies)
+            listed = asked_for(network, config)
         notes = tuple(str(one.message) for one in met)
     if config.area is not None:
         listed = _in_area(setting, listed)
@@ -61,6 +67,35 @@ def chosen_outages(setting: Setting) -> Chosen:
     splits.sort(key=lambda split: (-split["mw_cut_off"], -split["mw_generation_cut_off"]))
     kept = [one for one in listed if outage_text(one.outage) not in left_out]
     return Chosen(contingencies=kept, splitting=tuple(splits), notes=notes)
+
+
+def asked_for(network: Network, config: ScreenConfig) -> list[Contingency]:
+    """Outages that a configuration and its study file name, whatever their area.
+
+    Raises:
+        OutageError: neither a known kind nor a readable file of outages of this grid.
+    """
+    if config.contingencies != LISTED:
+        return _with_own(network, config, select_contingencies(network, config.contingencies))
+    own = _with_own(network, config, [])
+    if not own:
+        told = "'listed' stands for the outages that a study file lists"
+        raise OutageError(f"{told}; give it one with outages.elements or outages.common_mode")
+    return own
+
+
+def _with_own(
+    network: Network, config: ScreenConfig, listed: Iterable[Contingency]
+) -> list[Contingency]:
+    """With the outages that the study file lists itself, and failure rates from its table."""
+    if config.study is None:
+        return [*listed]
+    from gridshift.study.study_file import read_study_file
+
+    study = read_study_file(config.study)
+    both = {one.outage: one for one in [*listed, *study.listed(network)]}
+    table = study.outages.failure_rates
+    return with_rates([*both.values()], {} if table is None else read_failure_rates(network, table))
 
 
 def _in_area(setting: Setting, listed: list[Contingency]) -> list[Contingency]:

@@ -9,6 +9,7 @@ from gridshift.errors import StorageError
 from gridshift.grid.contingency import outage_text
 from gridshift.grid.outage_list import Contingency
 from gridshift.study.chosen_outages import Chosen
+from gridshift.study.listed_outages import RATES
 from gridshift.study.pieces import NOT_OF_A_ROW, study_digest
 from gridshift.study.row import NAN
 from gridshift.study.screening import Screening
@@ -23,7 +24,6 @@ from gridshift.threads import Threads
 if TYPE_CHECKING:
     from gridshift.adapt.base import Base
 
-RATES = ("failures_per_year", "repair_hours")
 SHOWN = 3
 """Outages at most that a message names of each shard."""
 

@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from gridshift.arguments import shown
-from gridshift.errors import GridshiftError, ScenarioError
+from gridshift.errors import GridshiftError, OutageError, ScenarioError
 from gridshift.grid.network import Network
+from gridshift.grid.outage_list import Contingency
 from gridshift.study.description import Key, UncertaintyError
 from gridshift.study.distributions import DISTRIBUTIONS, Distribution, Empirical
 from gridshift.study.generation import Balance, Limit, SetPoint
 from gridshift.study.groups import Area, Correlation, Group
+from gridshift.study.listed_outages import CommonMode, Outages
 from gridshift.study.scenario_table import ScenarioTable, num_table_rows
 from gridshift.study.screening import ScreenConfig
 from gridshift.study.spread import SpreadOfLoads
@@ -21,12 +23,6 @@ from gridshift.study.toml_reader import TomlReader, located, read_toml
 from gridshift.study.uncertainty import Drawn, Uncertainty, draw
 
 TABLES = ("loads", "generation", "areas", "correlation", "table", "limits", "outages")
-LATER: dict[Key, str] = {
-    ("outages", "failure_rates"): "failure rates",
-    ("outages", "elements"): "lists of outages in the study file (contingencies takes a file)",
-    ("outages", "common_mode"): "common-mode groups",
-}
-"""Keys that have their place, and what they will hold."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,16 +40,6 @@ class Limits:
     """Second limit of each branch that the table gives none, as a multiple of its rating."""
     seasonal_factor: float = 1.0
     """What all ratings are multiplied by."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Outages:
-    """Which outages a study looks at."""
-
-    contingencies: str = "lines"
-    """One of `grid.outage_list.CHOICES`, or a file with one outage a line."""
-    area: str | None = None
-    """Only those in this area."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +86,7 @@ class StudyFile:
             rows = num_table_rows(self.uncertainty.table)
         told: dict[str, Any] = {
             "grid": self.head.grid, "study": str(self.path), "num_scenarios": rows,
-            "seed": self.head.seed, "contingencies": self.outages.contingencies,
+            "seed": self.head.seed, "contingencies": self.outages.kind,
             "area": self.outages.area,
             "emergency_rating": self.limits.emergency_factor,
             "seasonal_factor": self.limits.seasonal_factor,
@@ -118,6 +104,18 @@ class StudyFile:
             loads = SpreadOfLoads(spread=config.spread, regime=config.regime)
             uncertainty = replace(uncertainty, loads=loads)
         return replace(self, head=head, uncertainty=uncertainty)
+
+    def listed(self, network: Network) -> list[Contingency]:
+        """The outages that the file lists itself; `network` is the grid that it names.
+
+        Raises:
+            OutageError: one that the grid doesn't have, with key and line.
+        """
+        try:
+            return self.outages.of(network)
+        except UncertaintyError as error:
+            told = located(self.lines, ("outages", *error.key), error.problem)
+            raise OutageError(f"{self.path}: {told}") from None
 
     def draw(self, network: Network) -> Drawn:
         """The scenarios of the study; `network` is the grid that it names.
@@ -154,7 +152,7 @@ class _Reader(TomlReader):
     """Builds the parts of a study."""
 
     def __init__(self, folder: Path, lines: Mapping[Key, int]):
-        super().__init__(lines, later=LATER)
+        super().__init__(lines)
         self.folder = folder
 
     def study(self, path: Path, data: dict[str, Any]) -> StudyFile | None:
@@ -184,14 +182,16 @@ class _Reader(TomlReader):
             "table": self.scenario_table(data),
         }
         limits = self.built(Limits, self.table(data, ("limits",)), ("limits",))
-        outages = self.built(Outages, self.table(data, ("outages",)), ("outages",))
+        outages = self.outages(self.table(data, ("outages",)))
         if self.problems:
             return None
         uncertainty = self.checked(Uncertainty, given | {"sampling": head.sampling}, ())
         self.check_number(head, given["table"])
         if self.problems:
             return None
-        outages = replace(outages, contingencies=self.beside(outages.contingencies))
+        files = ("contingencies", "failure_rates")
+        given = {name: getattr(outages, name) for name in files}
+        outages = replace(outages, **{k: self.beside(v) for k, v in given.items() if v})
         if limits.ratings is not None:
             limits = replace(limits, ratings=self.beside(limits.ratings))
         return StudyFile(
@@ -206,6 +206,14 @@ class _Reader(TomlReader):
             self.note(("scenarios",), f"{head.scenarios} must be at least 1")
         if head.seed < 0:
             self.note(("seed",), f"{head.seed} must be at least 0")
+
+    def outages(self, given: dict[str, Any]) -> Any:
+        together = self.list_of(CommonMode, given, ("outages", "common_mode"))
+        if None in together:
+            return None
+        rest = {key: value for key, value in given.items() if key != "common_mode"}
+        others = ("common_mode",)
+        return self.built(Outages, rest, ("outages",), others=others, common_mode=together)
 
     def beside(self, name: str, *, folders: bool = False) -> str:
         """A file beside the study file, if there is one of this name; else the name."""

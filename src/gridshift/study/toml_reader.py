@@ -80,8 +80,8 @@ def read_toml(path: Path) -> tuple[dict[str, Any], dict[Key, int]]:
 class TomlReader:
     """Builds dataclasses from tables and notes what is wrong, so that all of it can be told."""
 
-    def __init__(self, lines: Mapping[Key, int], *, later: Mapping[Key, str]):
-        self.lines, self.later = lines, later
+    def __init__(self, lines: Mapping[Key, int]):
+        self.lines = lines
         self.problems: list[str] = []
 
     def note(self, key: Key, problem: str) -> None:
@@ -118,13 +118,8 @@ class TomlReader:
     ) -> None:
         """Note keys that aren't among these."""
         for name in given:
-            if name in names:
-                continue
-            if later := self.later.get((*key, name)):
-                self.note((*key, name), f"{later} are not supported yet; leave the key out")
-            else:
-                told = f"no such key{nearest(name, [*names, *others])}"
-                self.note((*key, name), told)
+            if name not in names:
+                self.note((*key, name), f"no such key{nearest(name, [*names, *others])}")
 
     def built(
         self, kind: type, given: Any, key: Key, *, others: Sequence[str] = (), **more: Any
