@@ -1,4 +1,8 @@
-"""Rows with generators held at their reactive limits, by pandapower; gridshift itself has none."""
+"""Rows with generators held at their reactive limits, by pandapower.
+
+`solve(..., q_limits=True)` keeps the same limits, and lets a bus back where pandapower doesn't
+(docs/generator-limits.md); rows of an independent program say how far off predictions are.
+"""
 
 from functools import cache
 

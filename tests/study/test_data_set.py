@@ -23,6 +23,7 @@ from gridshift.study.description import UncertaintyError
 from gridshift.study.scenario_table import ScenarioTable
 from gridshift.study.uncertainty import Uncertainty, draw
 from gridshift.study.varied_grids import Variation
+from tests.reference.matpower_equations import case_file
 
 SOLVED = 1e-6
 """MW and degrees by which two solutions to 1e-9 p.u. may differ on case14."""
@@ -321,6 +322,35 @@ def rewritten(found: dict[str, pd.DataFrame], folder: Path, *, size: int = 0) ->
         else:
             table.to_parquet(path, index=False)
     return folder
+
+
+def test_limits_of_generators_are_those_of_matpowers_file(tmp_path):
+    source = case_file("case24_ieee_rts")
+    text = source.read_text().partition("mpc.gen = [")[2].partition("];")[0]
+    lines = [line.partition("%")[0].strip(" \t;") for line in text.splitlines()]
+    rows = np.array([[float(cell) for cell in line.split()] for line in lines if line])
+    expected = {"max_q_mvar": 3, "min_q_mvar": 4, "max_p_mw": 8, "min_p_mw": 9}
+    config = DataSetConfig(grid=str(source), num_scenarios=2, spread=0.01)
+    table = tables(write_data_set(config, tmp_path / "a").folder)["gen_data"]
+    assert (table.is_slack_gen == 1).any()
+    for name, column in expected.items():
+        np.testing.assert_allclose(table[name], np.tile(rows[:, column], 2), rtol=1e-14)
+    write_data_set(replace(config, format="pfdelta"), tmp_path / "b")
+    (sample, *_) = sorted((tmp_path / "b").rglob("sample_1.json"))
+    gens = json.loads(sample.read_text())["network"]["gen"]
+    for key, column in {"qmax": 3, "qmin": 4, "pmax": 8, "pmin": 9}.items():
+        found = [gens[str(number + 1)][key] for number in range(len(rows))]
+        np.testing.assert_allclose(found, rows[:, column] / 100, rtol=1e-14)
+    # a grid that says nothing has none: pandapower's external grid of case14 has no Q limits
+    net = pandapower.networks.case14()
+    net.gen[["min_q_mvar", "max_p_mw"]] = np.nan
+    pp.to_json(net, tmp_path / "c.json")
+    config = DataSetConfig(grid=str(tmp_path / "c.json"), num_scenarios=1)
+    table = tables(write_data_set(config, tmp_path / "c").folder)["gen_data"]
+    others = table.is_slack_gen == 0
+    assert (table.min_q_mvar[others] == -np.inf).all()
+    assert (table.max_p_mw[others] == np.inf).all()
+    assert np.isfinite(table.max_q_mvar[others]).all()
 
 
 def test_variants_of_gridfm_are_read_alike(varied, tmp_path):

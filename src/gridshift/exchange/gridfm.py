@@ -153,13 +153,15 @@ def _bus_columns(network: Network) -> Columns:
 
 
 def _gen_columns(network: Network) -> Columns:
-    """(G,) columns of one case; the grid has neither limits nor costs of generators."""
-    count = len(network.gen_bus)
-    zero, none = np.zeros(count), np.full(count, np.inf)
+    """(G,) columns of one case; the grid has no costs of generators."""
+    count, mva = len(network.gen_bus), network.base_mva
+    zero = np.zeros(count)
     return {
         "idx": np.arange(count) * 1.0, "bus": network.gen_bus.astype(np.int64),
-        "p_mw": zero, "q_mvar": zero, "min_p_mw": -none, "max_p_mw": none, "min_q_mvar": -none,
-        "max_q_mvar": none, "cp0_eur": zero, "cp1_eur_per_mw": zero, "cp2_eur_per_mw2": zero,
+        "p_mw": zero, "q_mvar": zero,
+        "min_p_mw": network.gen_p_min * mva, "max_p_mw": network.gen_p_max * mva,
+        "min_q_mvar": network.gen_q_min * mva, "max_q_mvar": network.gen_q_max * mva,
+        "cp0_eur": zero, "cp1_eur_per_mw": zero, "cp2_eur_per_mw2": zero,
         "in_service": zero + 1,
         "is_slack_gen": (network.bus_kind[network.gen_bus] == BusKind.SLACK) * 1.0,
     }  # fmt: skip

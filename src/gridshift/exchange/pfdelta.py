@@ -42,6 +42,7 @@ class PfdeltaFiles:
         self._network = network
         self._with_load = np.union1d(network.load_bus, np.flatnonzero(network.bus_fixed))
         self._buses, self._shunts = _buses(network), _shunts(network)
+        self._gen_limits = _gen_limits(network)
 
     def write(self, part: SolvedPart) -> None:
         """Write the files of a part.
@@ -84,7 +85,7 @@ class PfdeltaFiles:
         gens = [
             {
                 "gen_bus": bus + 1, "gen_status": 1, "pg": pg, "qg": qg, "vg": vm[bus],
-                "pmin": -NO_LIMIT, "pmax": NO_LIMIT, "qmin": -NO_LIMIT, "qmax": NO_LIMIT,
+                **self._gen_limits[row],
                 "model": 2, "ncost": 3, "cost": [0.0, 0.0, 0.0], "mbase": base, "startup": 0.0,
                 "shutdown": 0.0, "source_id": ["gen", row + 1],
             }
@@ -113,6 +114,16 @@ class PfdeltaFiles:
             "solution": solution,
         }  # fmt: skip
         return f'{{"network": {given}, "solution": {json.dumps(result)}}}'
+
+
+def _gen_limits(network: Network) -> list[dict[str, float]]:
+    """Active and reactive limits of each generator, p.u."""
+    values = {
+        "pmin": network.gen_p_min, "pmax": network.gen_p_max,
+        "qmin": network.gen_q_min, "qmax": network.gen_q_max,
+    }  # fmt: skip
+    known = [np.clip(limits, -NO_LIMIT, NO_LIMIT).tolist() for limits in values.values()]
+    return [dict(zip(values, row, strict=True)) for row in zip(*known, strict=True)]
 
 
 def _buses(network: Network) -> str:

@@ -34,7 +34,7 @@ from gridshift.threads import usable_cores
 from gridshift.version import VERSION
 
 Format = Literal["gridfm", "pfdelta"]
-FORMAT = 1
+FORMAT = 2
 """Raised whenever the same configuration gives other files."""
 PARTITION = 200
 """Cases that are written at a time, gridfm's partitions."""
@@ -323,7 +323,8 @@ def _record(config: DataSetConfig, source: Source) -> dict[str, Any]:
     network, state = source.drawn.network, hashlib.sha256()
     for part in (asdict(config) | {"grid": network.name}, FORMAT, VERSION, source.uncertainty):
         state.update(repr(part).encode())
-    state.update(network.digest.encode())
+    for digest in (network.digest, network.limits_digest, network.slack_digest):
+        state.update(digest.encode())
     if source.uncertainty.table is not None:
         loads = source.drawn.loads.rows(slice(None))
         state.update(loads.load_p.tobytes() + loads.load_q.tobytes())
