@@ -145,10 +145,9 @@ def _chord_rows(
 ) -> tuple[Rows | LimitedStates, Bool, NDArray[np.int8] | None]:
     """Rows by chord steps, which of them are solved, and sides of buses where limits are kept."""
     engine, limit = prepared.engine, tol * prepared.engine.unit
-    if kept is not None:
+    if kept is not None and kept.at_nominal(prepared):
         found = kept.from_nominal(prepared, load_p, load_q, tol=tol)
-        if found is not None:
-            return found, kept.solved(found, limit), kept.at_buses(found.side, engine.num_buses)
+        return found, kept.solved(found, limit), kept.at_buses(found.side, engine.num_buses)
     limits = None if kept is None else kept.of_pv
     rows = engine.chord_rows(prepared.topology, load_p, load_q, tol=tol, limits=limits)
     good = (rows.mismatch <= limit) & (rows.retained >= RETAINED**2)
