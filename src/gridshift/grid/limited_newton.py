@@ -26,15 +26,20 @@ APART = 1e-7
 """Distance of a voltage from its set-point, as a share of it, that tells the side at the start."""
 
 
-def limited_buses(newton: Newton, buses: Int, ranges: Real) -> LimitedBuses:
+def limited_buses(
+    newton: Newton, buses: Int, ranges: Real, at_point: Real | None = None
+) -> LimitedBuses:
     """Buses (K,) with limits (2 K,) as the kernels of a symbolic factorisation know them."""
     symbolic = newton.symbolic
     node = np.full(newton.num_buses, -1, np.int32)
     node[symbolic.node_bus] = np.arange(len(symbolic.node_bus))
     row = np.empty(len(symbolic.row_node), np.int32)
     row[symbolic.row_node] = np.arange(len(row))
+    number = np.full(len(row), -1, np.int32)
+    number[row[node[buses]]] = np.arange(len(buses))
     return LimitedBuses(
-        buses.astype(np.int32), node[buses], row[node[buses]], row, ranges, APART,
+        buses.astype(np.int32), node[buses], row[node[buses]], row, number,
+        np.zeros(len(buses)) if at_point is None else at_point, ranges, APART,
         NEAR * newton.unit, TOGETHER, ROUNDS,
     )  # fmt: skip
 

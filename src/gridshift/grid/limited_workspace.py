@@ -18,6 +18,10 @@ class LimitedBuses(NamedTuple):
     """Of the mismatch, `Symbolic.row_ptr`."""
     row_of: NDArray[np.int32]
     """The same of every node."""
+    number: NDArray[np.int32]
+    """Of the bus with limits that each row belongs to, -1 for other rows."""
+    at_point: Real
+    """(K,) limit that the factors take the bus to be at, p.u.; 0 where they take it to be held."""
     range: Real
     """(2 K,) least and most reactive power of the generators, p.u., alternating."""
     apart: float
@@ -99,7 +103,7 @@ class HeldWork(NamedTuple):
 
 
 class Sensitivity(NamedTuple):
-    """How set-points and reactive power of a topology's K buses with limits go together."""
+    """How moved quantities of K buses with limits and their targets go together, at one point."""
 
     angle: Real
     """Derivative of the reactive power at PV rows by the angle of each entry's bus."""
@@ -110,38 +114,58 @@ class Sensitivity(NamedTuple):
     reactive: Real
     """The same of its reactive power."""
     matrix: Real
-    """(K, K) reactive power by relative set-points, everything else in balance, p.u."""
+    """(K, K) everything else in balance, p.u. Where the point holds a bus: its reactive power, by
+    its relative set-point; where it has it at a limit: its relative magnitude, by its power."""
 
 
 class MovedWork(NamedTuple):
-    """Workspace of one block of lanes whose buses at limits have set-points of their own."""
+    """Workspace of one block of lanes whose buses with limits differ from the point's."""
 
     set_point: Real
     """(B, W)"""
-    balance: Real
-    """(W,) largest mismatch of what every row specifies."""
-    short: Real
-    """(K W) what is missing to the limit."""
+    power: Real
+    """(K W) specified reactive power of generators where the point has them at a limit."""
     at: NDArray[np.int32]
-    """(W, A) buses at limits of each lane, as numbers of buses with limits."""
+    """(W, A) moved buses of each lane, as numbers of buses with limits."""
     count: Int
     """(W,) how many they are."""
+    age: Int
+    """(W,) steps since kinds have changed."""
     factors: Real
     """(W, A, A) triangular factors of their part of the sensitivities."""
+    short: Real
+    """(W, A) what is missing to their targets."""
     step: Real
-    """(A,) relative steps of the set-points of one lane."""
+    """(W, A) by how much they move."""
+    chord: Real
+    """(W, A) the same in the chord step before, before acceleration."""
+    taken: Real
+    """(W, A) and after it."""
+    mix: np.ndarray
+    """(W,) factor of the acceleration."""
+    change: np.ndarray
+    """As `ChordWork.residual`: what moving changes of the power at other buses."""
 
     @classmethod
-    def new(cls, width: int, num_buses: int, num_limited: int, most: int) -> "MovedWork":
-        """A workspace of `width` lanes, for at most `most` buses at limits in each."""
+    def new(
+        cls, width: int, single: np.dtype, num_unknowns: int, num_buses: int, num_limited: int,
+        most: int,
+    ) -> "MovedWork":  # fmt: skip
+        """A workspace of `width` lanes, for at most `most` moved buses in each."""
+        short, step, chord, taken = np.zeros((4, width, most))
         return cls(
             set_point=aligned((num_buses, width)),
-            balance=aligned(width),
-            short=aligned(num_limited * width),
+            power=aligned(num_limited * width),
             at=np.zeros((width, most), np.int32),
             count=np.zeros(width, np.int64),
+            age=np.zeros(width, np.int64),
             factors=np.zeros((width, most, most)),
-            step=np.zeros(most),
+            short=short,
+            step=step,
+            chord=chord,
+            taken=taken,
+            mix=aligned(width, single),
+            change=aligned(num_unknowns * width, single),
         )
 
 

@@ -1,22 +1,21 @@
 """Exact AC power flow for many scenarios of one topology."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gridshift.arguments import number, whole_number
-from gridshift.arrays import Bool, Int, Real
+from gridshift.arrays import Bool, Complex, Int, Real
 from gridshift.errors import GridshiftError
 from gridshift.grid.distributed_slack import TIGHTER, solve_distributed
 from gridshift.grid.engine import Device
 from gridshift.grid.equations import branch_loading, branch_powers
 from gridshift.grid.following import NEWTON_STEPS, Followed, Origin, follow
 from gridshift.grid.generation import ShareBy
-from gridshift.grid.limited_workspace import Kept, LimitedStates
+from gridshift.grid.limited_workspace import Kept
 from gridshift.grid.network import Network
 from gridshift.grid.pivoting import pivoting_newton
 from gridshift.grid.prepared import Prepared, prepare
@@ -25,6 +24,10 @@ from gridshift.grid.scenarios import LoadScenarios, demands, nominal_loads
 from gridshift.grid.slack_shares import SlackShares
 from gridshift.grid.solution import BatchSolution, RowStatus
 from gridshift.memory import require_memory
+
+Flows = Mapping[str, Callable[[Network, Complex], Real]]
+"""What is computed of voltages (R, B) besides, by its name in `BatchSolution`."""
+FLOWS: Flows = {"powers": branch_powers, "loading": branch_loading}
 
 
 def solve(
@@ -97,7 +100,9 @@ def solve(
     if kept is None:
         found, _ = plain(loads)
         return replace(found, at_limit=np.zeros(found.voltage.shape, np.int8))
-    return _limited(kept, prepared, loads, plain, tol, threads)
+    wanted = {"powers": powers, "loading": loading}
+    flows = {name: of for name, of in FLOWS.items() if wanted[name]}
+    return _limited(kept, prepared, loads, plain, tol, threads, flows)
 
 
 def _solved(
@@ -127,55 +132,51 @@ def _solved(
 
 def _limited(
     kept: ReactiveLimits, prepared: Prepared, loads: LoadScenarios,
-    plain: Callable[..., tuple[BatchSolution, Real]], tol: float, threads: int,
+    plain: Callable[..., tuple[BatchSolution, Real]], tol: float, threads: int, flows: Flows,
 ) -> BatchSolution:  # fmt: skip
     """Rows that keep reactive limits.
 
-    From nominal demand with limits, if generators are at a limit there; what is left, and
-    otherwise all rows, first without limits, and those that exceed one again.
+    From nominal demand with limits, if generators are at a limit there; otherwise first without
+    limits, and those that exceed one again.
     """
-    network, limit = prepared.network, tol * prepared.network.tolerance_base
-    load_p, load_q = demands(network, loads)
-    first = kept.from_nominal(prepared, load_p, load_q, tol=tol, threads=threads)
-    left = np.arange(loads.num_rows)
-    if first is not None:
-        left = np.flatnonzero(~kept.solved(first, limit))
-    solution, excess = plain(loads if first is None else loads.rows(left), limits=kept.of_pv)
+    limit = tol * prepared.network.tolerance_base
+    load_p, load_q = demands(prepared.network, loads)
+    if kept.at_nominal(prepared):
+        found = kept.keep(prepared, load_p, load_q, tol=tol, threads=threads)
+        return _of_kept(prepared.network, loads, found, limit, flows)
+    solution, excess = plain(loads, limits=kept.of_pv)
     over = np.flatnonzero(solution.solved & (excess > limit))
     solution = replace(solution, at_limit=np.zeros(solution.voltage.shape, np.int8))
     if len(over):
         start = solution.voltage.view(np.float64)[over]
-        demand = load_p[left[over]], load_q[left[over]]
-        _take(solution, over, kept.keep(prepared, *demand, start, tol=tol, threads=threads), limit)
-    if first is None:
-        return solution
-    return _joined(network, first, kept.at_buses(first.side, network.num_buses), solution, left)
+        found = kept.keep(prepared, load_p[over], load_q[over], start, tol=tol, threads=threads)
+        _take(solution, over, found, limit)
+    return solution
 
 
-def _joined(
-    network: Network, first: LimitedStates, side: NDArray[np.int8], rest: BatchSolution, left: Int
+def _of_kept(
+    network: Network, loads: LoadScenarios, kept: Kept, limit: float, flows: Flows
 ) -> BatchSolution:
-    """All rows, from those of chord steps and those that these left over."""
-    found = BatchSolution(
-        network=network, voltage=first.voltage.view(np.complex128),
-        status=np.zeros(len(side), np.int64), iterations=first.steps, mismatch=first.mismatch,
-        reason=rest.reason, at_limit=side,
+    """Rows whose reactive limits are kept, or can't be."""
+    reason, status = "", _kept_statuses(kept, limit)
+    failed = np.flatnonzero(status)
+    finite = np.isfinite(loads.load_p[failed] + loads.load_q[failed]).all(1)
+    if not finite.all():
+        status[failed[~finite]] = RowStatus.NOT_RUN
+        reason = _not_finite((~finite).sum())
+    voltage = kept.voltage.view(np.complex128)
+    voltage[failed], kept.side[failed] = np.nan, 0
+    solution = BatchSolution(
+        network=network, voltage=voltage, status=status, iterations=kept.steps,
+        mismatch=kept.mismatch, reason=reason, at_limit=kept.side,
     )  # fmt: skip
-    for name in ("voltage", "status", "mismatch", "at_limit"):
-        getattr(found, name)[left] = getattr(rest, name)
-    found.iterations[left] += rest.iterations
-    flows: dict[str, Real] = {}
-    for name, of in (("powers", branch_powers), ("loading", branch_loading)):
-        if getattr(rest, name) is not None:
-            flows[name] = of(network, found.voltage)
-    return replace(found, **flows)
+    return replace(solution, **{name: of(network, voltage) for name, of in flows.items()})
 
 
 def _take(solution: BatchSolution, rows: Int, kept: Kept, limit: float) -> None:
     """Put rows whose reactive limits are kept, or can't be, into their places."""
     assert solution.at_limit is not None
-    status = _statuses(kept.mismatch, kept.reached, kept.growth, limit)
-    status[kept.unsettled & ~kept.reached] = RowStatus.UNSETTLED_LIMITS
+    status = _kept_statuses(kept, limit)
     failed = status != RowStatus.SOLVED
     solution.status[rows] = status
     solution.voltage[rows] = kept.voltage.view(np.complex128)
@@ -183,9 +184,19 @@ def _take(solution: BatchSolution, rows: Int, kept: Kept, limit: float) -> None:
     solution.mismatch[rows] = kept.mismatch
     solution.iterations[rows] += kept.steps
     solution.at_limit[rows[~failed]] = kept.side[~failed]
-    for values, of in ((solution.powers, branch_powers), (solution.loading, branch_loading)):
-        if values is not None:
-            values[rows] = of(solution.network, solution.voltage[rows])
+    for name, of in FLOWS.items():
+        if getattr(solution, name) is not None:
+            getattr(solution, name)[rows] = of(solution.network, solution.voltage[rows])
+
+
+def _kept_statuses(kept: Kept, limit: float) -> Int:
+    status = _statuses(kept.mismatch, kept.reached, kept.growth, limit)
+    status[kept.unsettled & ~kept.reached] = RowStatus.UNSETTLED_LIMITS
+    return status
+
+
+def _not_finite(count: int) -> str:
+    return f"{count} rows have a load that is not a finite number"
 
 
 def _check_settings(tol: float, max_iterations: int, threads: int, device: str) -> None:
@@ -277,7 +288,7 @@ def _finish(
     finite = np.isfinite(loads.load_p[failed] + loads.load_q[failed]).all(1)
     if not finite.all():
         status[failed[~finite]] = RowStatus.NOT_RUN
-        reason = f"{(~finite).sum()} rows have a load that is not a finite number"
+        reason = _not_finite((~finite).sum())
     left = failed[finite]
     if len(left) and prepared.solved and not prepared.topology.trusted:
         limit = tol * solution.network.tolerance_base

@@ -7,6 +7,7 @@ no limits, as in pandapower.
 """
 
 import weakref
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -17,17 +18,19 @@ from gridshift.errors import GridshiftError
 from gridshift.grid.blocks import run_blocks
 from gridshift.grid.engine import CHUNK, Engine
 from gridshift.grid.following import Origin
-from gridshift.grid.kernels.limited_chord import limited_chord, sensitivities
+from gridshift.grid.kernels.limited_chord import limited_chord
+from gridshift.grid.kernels.limited_sensitivity import sensitivities
 from gridshift.grid.limited_newton import LimitedNewton, limited_buses
 from gridshift.grid.limited_workspace import (
     HeldWork,
     Kept,
+    LimitedBuses,
     LimitedStates,
     MovedWork,
     Sensitivity,
 )
 from gridshift.grid.network import BusKind, Network
-from gridshift.grid.prepared import Prepared
+from gridshift.grid.prepared import Prepared, prepare
 from gridshift.grid.topology import RETAINED, UNFOLLOWED, Topology
 from gridshift.grid.workspace import ChordWork, NominalPoint, Stopping
 
@@ -35,8 +38,11 @@ CHORD_STEPS = 12
 """Chord steps of a row at most, and so many more for slow rows."""
 HOPELESS = 1e2
 """Mismatch, as a multiple of the tolerance base, from which on no more chord steps are taken."""
-MOST_AT_LIMITS = 128
-"""Buses at limits of a row that chord steps take; rows with more go to Newton's method."""
+ACCELERATE_FROM = 2
+"""Chord steps after a change of kinds without acceleration."""
+MOST_MOVED = 128
+"""Buses of a row that differ from the point whose factors chord steps have; rows with more go to
+Newton's method."""
 NO_LIMIT = 1e9
 """Stands for infinity, p.u."""
 
@@ -64,9 +70,20 @@ def bus_limits(network: Network) -> tuple[Real, Real]:
     return found[0], found[1]
 
 
+class Basis(NamedTuple):
+    """Which buses with limits factors take to be held, and which to be at a limit."""
+
+    engine: Engine
+    """Of the grid with these kinds of buses."""
+    limits: LimitedBuses
+    spare: list
+    """Workspaces."""
+
+
 class Reference(NamedTuple):
     """A point of a topology that rows start from, and what chord steps need there."""
 
+    basis: Basis
     point: NominalPoint
     sensitivity: Sensitivity
 
@@ -77,8 +94,8 @@ class Nominal(NamedTuple):
     solved: bool
     voltage: Real
     """(2 B,)"""
-    reference: Reference | None
-    """None if no generator is at a limit: rows are then better solved without limits first."""
+    side: NDArray[np.int8]
+    """(B,) as in `Kept`."""
 
 
 class ReactiveLimits:
@@ -105,30 +122,47 @@ class ReactiveLimits:
         rows = engine.symbolic.node_bus[engine.symbolic.row_node[: engine.symbolic.num_pv]]
         self.of_pv = ranges[rows].ravel()
         """(2 PV,) limits of PV buses in the order in which the mismatch is computed."""
-        self._limits = limited_buses(engine, self.buses, ranges[self.buses].ravel())
+        self._ranges = ranges[self.buses].ravel()
+        self._held = Basis(engine, limited_buses(engine, self.buses, self._ranges), [])
+        self._basis: Basis | None = None
         self._newton: LimitedNewton | None = None
         self._plains: weakref.WeakKeyDictionary[Topology, Reference] = weakref.WeakKeyDictionary()
         self._nominals: weakref.WeakKeyDictionary[Topology, Nominal] = weakref.WeakKeyDictionary()
-        self._spare: list = []
+        self._limited: weakref.WeakKeyDictionary[Topology, Reference] = weakref.WeakKeyDictionary()
+
+    def at_nominal(self, prepared: Prepared) -> bool:
+        """Whether a generator is at a limit at nominal demand: rows then start from there, else
+        they are better solved without limits first."""
+        nominal = self._nominal(prepared)
+        return nominal.solved and bool(nominal.side.any())
 
     def keep(
-        self, prepared: Prepared, load_p: Real, load_q: Real, start: Real, *, tol: float,
-        threads: int = 1,
+        self, prepared: Prepared, load_p: Real, load_q: Real, start: Real | None = None, *,
+        tol: float, threads: int = 1,
     ) -> Kept:  # fmt: skip
         """Rows with every limit kept: by chord steps, then Newton's method, then by following.
 
         Args:
             prepared: the topology, an outage of the grid or the grid itself.
-            load_p: (n, L) demands, p.u.
+            load_p: (n, L) demands, p.u.; rows with one that is not finite are not solved.
             load_q: (n, L)
-            start: (n, 2 B) solutions that know of no limits.
+            start: (n, 2 B) solutions that know of no limits; not needed if `at_nominal`.
             tol: largest mismatch, as a multiple of the tolerance base.
             threads: that share the rows; results don't depend on it.
         """
         nominal, engine = self._nominal(prepared), prepared.engine
         least = RETAINED if nominal.solved else UNFOLLOWED
-        out = self._keep(prepared, load_p, load_q, start, tol, threads, (nominal.voltage, least))
+        if start is None:
+            found = self.from_nominal(prepared, load_p, load_q, tol=tol, threads=threads)
+            # where chord steps have led, unless they have led nowhere
+            near = found.mismatch < HOPELESS * engine.unit
+            start = np.where(near[:, None], found.voltage, nominal.voltage)
+        else:
+            found = self._chord(self._plain(prepared), load_p, load_q, start, tol, threads)
+        retaining = nominal.voltage, least
+        out = self._settled(prepared, found, load_p, load_q, start, tol, threads, retaining)
         left = np.flatnonzero(~out.reached)
+        left = left[np.isfinite(load_p[left] + load_q[left]).all(1)]
         if len(left) and nominal.solved:
             at = Origin(engine.nominal_power, nominal.voltage, prepared.topology.orientation)
             power = engine.injected(load_p[left], load_q[left])
@@ -136,20 +170,23 @@ class ReactiveLimits:
             newton.follow(prepared.network, at, left, power, tol * engine.unit, threads, out)
         return out
 
-    def _keep(
-        self, prepared: Prepared, load_p: Real, load_q: Real, start: Real, tol: float, threads: int,
-        retaining: tuple[Real, float],
+    def _settled(
+        self, prepared: Prepared, found: LimitedStates, load_p: Real, load_q: Real, start: Real,
+        tol: float, threads: int, retaining: tuple[Real, float],
     ) -> Kept:  # fmt: skip
-        """As `keep`, without following; rows retain a share of voltages (2 B,)."""
+        """Rows of chord steps; those they leave over by Newton's method from voltages `start`.
+
+        Rows retain a share of voltages (2 B,).
+        """
         engine = prepared.engine
-        limit, plain = tol * engine.unit, self._plain(prepared)
-        found = self._chord(prepared, plain, load_p, load_q, start, tol, threads)
+        limit = tol * engine.unit
         out = Kept(
             voltage=found.voltage, mismatch=found.mismatch, steps=found.steps,
             growth=found.growth, reached=self.solved(found, limit),
-            unsettled=np.zeros(len(start), bool), side=self.at_buses(found.side, engine.num_buses),
+            unsettled=np.zeros(len(load_p), bool), side=self.at_buses(found.side, engine.num_buses),
         )  # fmt: skip
         left = np.flatnonzero(~out.reached)
+        left = left[np.isfinite(load_p[left] + load_q[left]).all(1)]
         # rows that behave alike share a block, so that a hopeless one keeps few waiting
         left = left[np.argsort(found.mismatch[left], kind="stable")]
         for first in range(0, len(left), CHUNK):
@@ -159,22 +196,14 @@ class ReactiveLimits:
             newton.rows(prepared, rows, power, start[rows], limit, threads, retaining, out)
         return out
 
-    def at_nominal(self, prepared: Prepared) -> bool:
-        """Whether a generator is at a limit at nominal demand; see `from_nominal`."""
-        return self._nominal(prepared).reference is not None
-
     def from_nominal(
         self, prepared: Prepared, load_p: Real, load_q: Real, *, tol: float, threads: int = 1
-    ) -> LimitedStates | None:
-        """Rows by chord steps from nominal demand with limits; those `solved` keep every limit.
-
-        None if no generator is at a limit there: rows are then better solved without limits first.
-        """
-        nominal = self._nominal(prepared)
-        if nominal.reference is None:
-            return None
-        start = nominal.voltage[None]
-        return self._chord(prepared, nominal.reference, load_p, load_q, start, tol, threads)
+    ) -> LimitedStates:
+        """Rows by chord steps from nominal demand with limits, where generators are `at_nominal`;
+        those `solved` keep every limit."""
+        reference = self._reference(prepared)
+        start = np.empty((0, 2 * prepared.engine.num_buses))
+        return self._chord(reference, load_p, load_q, start, tol, threads)
 
     def solved(self, found: LimitedStates, limit: float) -> Bool:
         """(n,) rows of chord steps that are solved, with the limit of the mismatch in per unit."""
@@ -189,58 +218,83 @@ class ReactiveLimits:
     def _nominal(self, prepared: Prepared) -> Nominal:
         topology, engine = prepared.topology, prepared.engine
         if topology not in self._nominals:
-            found = Nominal(False, topology.point.voltage, None)
+            at = topology.point.voltage
+            found = Nominal(False, at, np.zeros(engine.num_buses, np.int8))
             if topology.solved() and topology.trusted:
-                load, start = prepared.network.load_power[None], topology.point.voltage[None]
+                load = prepared.network.load_power[None]
                 load_p, load_q = (np.ascontiguousarray(part) for part in (load.real, load.imag))
                 # limits lower voltages, and nothing else is known yet that they could be told by
-                least = topology.point.voltage, UNFOLLOWED
-                kept = self._keep(prepared, load_p, load_q, start, 1e-8, 1, least)
-                found = Nominal(bool(kept.reached[0]), kept.voltage[0], None)
-                if kept.reached[0] and kept.side.any():
-                    point = engine.point_at(topology.removed, kept.voltage[0])
-                    found = found._replace(reference=self._reference(engine, point))
+                least = at, UNFOLLOWED
+                first = self._chord(self._plain(prepared), load_p, load_q, at[None], 1e-8, 1)
+                kept = self._settled(prepared, first, load_p, load_q, at[None], 1e-8, 1, least)
+                found = Nominal(bool(kept.reached[0]), kept.voltage[0], kept.side[0])
             self._nominals[topology] = found
         return self._nominals[topology]
 
-    def _plain(self, prepared: Prepared) -> Reference:
-        """Nominal demand without limits."""
+    def _plain(self, prepared: Prepared) -> Reference | None:
+        """Nominal demand without limits, every bus held; None where its factors are no good."""
         topology = prepared.topology
+        if not (topology.solved() and topology.trusted):
+            return None
         if topology not in self._plains:
-            self._plains[topology] = self._reference(prepared.engine, topology.point)
+            self._plains[topology] = self._made(self._held, topology.point)
         return self._plains[topology]
 
-    def _reference(self, engine: Engine, point: NominalPoint) -> Reference:
+    def _reference(self, prepared: Prepared) -> Reference:
+        """Nominal demand with limits; kinds of buses are those of the intact grid there."""
+        topology = prepared.topology
+        if topology not in self._limited:
+            if self._basis is None:
+                self._basis = self._with_kinds(prepared.network.intact)
+            point = self._basis.engine.point_at(topology.removed, self._nominal(prepared).voltage)
+            self._limited[topology] = self._made(self._basis, point)
+        return self._limited[topology]
+
+    def _with_kinds(self, intact: Network) -> Basis:
+        """Buses at a limit at nominal demand of the intact grid are PQ buses."""
+        side = self._nominal(prepare(intact)).side[self.buses]
+        at = np.flatnonzero(side)
+        if not len(at):
+            return self._held
+        kind, fixed, power = intact.bus_kind.copy(), intact.bus_fixed.copy(), np.zeros(len(side))
+        power[at] = self._ranges.reshape(-1, 2)[at, np.where(side[at] > 0, 1, 0)]
+        kind[self.buses[at]] = BusKind.PQ
+        fixed[self.buses] += 1j * power
+        engine = Engine(replace(intact, bus_kind=kind, bus_fixed=fixed))
+        return Basis(engine, limited_buses(engine, self.buses, self._ranges, power), [])
+
+    def _made(self, basis: Basis, point: NominalPoint) -> Reference:
+        engine, limits = basis.engine, basis.limits
         symbolic, number = engine.symbolic, len(self.buses)
         entries = int(symbolic.row_ptr[symbolic.num_pv])
         angle, magnitude, active, reactive = np.zeros((4, entries))
         out = Sensitivity(angle, magnitude, active, reactive, np.empty((number, number)))
         place = np.full(engine.num_buses, -1)
-        place[self.buses] = np.arange(number)
-        work, limits = engine.chord_work(), self._limits
+        place[self.buses] = np.where(symbolic.node_size[limits.node] == 1, np.arange(number), -1)
+        work = engine.chord_work()
         sensitivities(engine.lanes, engine.solving, symbolic, point, limits, place, work, out)
-        return Reference(point, out)
+        return Reference(basis, point, out)
 
     def _chord(
-        self, prepared: Prepared, reference: Reference, load_p: Real, load_q: Real, start: Real,
-        tol: float, threads: int,
+        self, reference: Reference | None, load_p: Real, load_q: Real, start: Real, tol: float,
+        threads: int,
     ) -> LimitedStates:  # fmt: skip
-        """Chord steps with the factors of a point; none where these are no good.
+        """Chord steps with the factors of a point, from there where `start` (n, 2 B) is empty.
 
         Slow rows go on in blocks of their own, so that they keep few waiting.
         """
-        engine = prepared.engine
-        if not (prepared.topology.solved(tol) and prepared.topology.trusted):
-            return LimitedStates.empty(len(load_p), engine.num_buses, len(self.buses))
-        limit = tol * engine.unit
-        out = self._chord_steps(prepared, reference, load_p, load_q, start, limit, threads)
+        if reference is None:
+            return LimitedStates.empty(len(load_p), self._held.engine.num_buses, len(self.buses))
+        unit = self._held.engine.unit
+        limit = tol * unit
+        out = self._chord_steps(reference, load_p, load_q, start, limit, threads)
         left = np.flatnonzero(~self.solved(out, limit))
-        left = left[out.mismatch[left] < HOPELESS * engine.unit]
+        left = left[out.mismatch[left] < HOPELESS * unit]
         left = left[np.argsort(out.mismatch[left], kind="stable")]
         if len(left):
             before = out.steps[left]
             more = self._chord_steps(
-                prepared, reference, load_p[left], load_q[left], out.voltage[left], limit, threads
+                reference, load_p[left], load_q[left], out.voltage[left], limit, threads
             )
             for whole, part in zip(out, more, strict=True):
                 whole[left] = part
@@ -248,36 +302,37 @@ class ReactiveLimits:
         return out
 
     def _chord_steps(
-        self, prepared: Prepared, reference: Reference, load_p: Real, load_q: Real, start: Real,
-        limit: float, threads: int,
+        self, reference: Reference, load_p: Real, load_q: Real, start: Real, limit: float,
+        threads: int,
     ) -> LimitedStates:  # fmt: skip
-        engine = prepared.engine
+        (engine, limits, spare), point, sensitivity = reference
         out = LimitedStates.empty(len(load_p), engine.num_buses, len(self.buses))
-        batch = engine.batch(prepared.topology, load_p, load_q)._replace(point=reference.point)
-        stopping = Stopping(limit, CHORD_STEPS, CHORD_STEPS)
-        most = min(MOST_AT_LIMITS, len(self.buses))
+        batch = engine.batch(engine.intact, load_p, load_q)._replace(point=point)
+        stopping = Stopping(limit, CHORD_STEPS, ACCELERATE_FROM)
+        most = min(MOST_MOVED, len(self.buses))
 
         def kernel(work: tuple, out: LimitedStates, first: int, last: int) -> None:
             limited_chord(
-                engine.lanes, engine.solving, batch, start, self._limits, reference.sensitivity,
-                stopping, work[0], work[1], work[2], out, first, last,
+                engine.lanes, engine.solving, batch, start, limits, sensitivity, stopping,
+                work[0], work[1], work[2], out, first, last,
             )  # fmt: skip
 
         def room() -> tuple[ChordWork, HeldWork, MovedWork]:
             width, num = engine.lanes.width, len(self.buses)
-            return (
-                engine.chord_work(), HeldWork.new(width, num),
-                MovedWork.new(width, engine.num_buses, num, most),
+            moved = MovedWork.new(
+                width, engine.solving.dtype, engine.symbolic.num_unknowns, engine.num_buses, num,
+                most,
             )  # fmt: skip
+            return engine.chord_work(), HeldWork.new(width, num), moved
 
         blocks = -(-len(load_p) // engine.lanes.width)
-        run_blocks(kernel, out, blocks, threads, self._spare, room)
+        run_blocks(kernel, out, blocks, threads, spare, room)
         return out
 
     def _newton_of(self, network: Network) -> LimitedNewton:
         """Newton's method with changing kinds, made when it is needed first."""
         if self._newton is None:
-            self._newton = LimitedNewton(network.intact, self.buses, self._limits.range)
+            self._newton = LimitedNewton(network.intact, self.buses, self._ranges)
         return self._newton
 
 

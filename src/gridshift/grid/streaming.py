@@ -145,7 +145,6 @@ def _chords(
 
     def limited(part: slice) -> _Found:
         found = kept.from_nominal(prepared, load_p[part], load_q[part], tol=tol)
-        assert found is not None  # a generator is at a limit
         side = kept.at_buses(found.side, engine.num_buses)
         return _Found(found.voltage, found.mismatch, kept.solved(found, limit), side)
 
