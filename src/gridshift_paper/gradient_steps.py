@@ -44,14 +44,21 @@ BASE_TRANSFORM: dict[Target, str] = {"no-norm": "identity", "zscore": "zscore"}
 """What a surrogate that is fine-tuned towards a target was trained with."""
 KINDS: tuple[Kind, ...] = ("fine-tune", "scratch")
 TARGETS: tuple[Target, ...] = ("no-norm", "zscore")
-SWEPT: tuple[tuple[Kind, Target], ...] = (
+Ways = tuple[tuple[Kind, Target], ...]
+SWEPT: Ways = (
     ("fine-tune", "zscore"), ("fine-tune", "no-norm"), ("scratch", "zscore"),
 )  # fmt: skip
-"""Curves of case118."""
-SWEPT_PFGNN: tuple[tuple[Kind, Target], ...] = (
+SWEPT_PFGNN: Ways = (
     ("fine-tune", "no-norm"), ("scratch", "no-norm"), ("scratch", "zscore"),
 )  # fmt: skip
-"""Curves of PowerFlowNet: the paper's, for a step of it takes twenty of the MLP."""
+"""The paper's."""
+WAYS: tuple[tuple[tuple[str, str, Ways], ...], ...] = (
+    (("case30", "mlp", tuple(product(KINDS, TARGETS))), ("case118", "mlp", SWEPT)),
+    (("case300", "mlp", tuple(product(KINDS[:1], TARGETS))),),
+    (("case30", "pfgnn", SWEPT_PFGNN),),
+)
+"""Grid, backbone, and kinds and targets of its curves; PowerFlowNet last, a step of which takes as
+long as twenty of the MLP."""
 CONTEXTS = {"case30": (400, 1_000), "case118": (400,), "case300": (400, 1_000, 2_000)}
 TARGET_LABELS = {"no-norm": "raw y", "zscore": "z-score"}
 
@@ -74,28 +81,14 @@ def _outage(grid: str) -> str:
 
 
 def _curve_keys(scale: Scale) -> Iterator[Key]:
-    """Cheap ones first, PowerFlowNet last."""
-    wanted: list[tuple[Any, ...]] = [
-        (seed, grid, "mlp", num, *way)
-        for seed in scale.seeds
-        for grid, ways in (("case30", tuple(product(KINDS, TARGETS))), ("case118", SWEPT))
-        for num, way in product(CONTEXTS[grid], ways)
-    ]
-    wanted += [
-        (seed, "case300", "mlp", num, "fine-tune", target)
-        for seed, target, num in product(scale.seeds, TARGETS, CONTEXTS["case300"])
-    ]
-    wanted += [
-        (seed, "case30", "pfgnn", num, *way)
-        for seed in scale.seeds
-        for num, way in product(CONTEXTS["case30"], SWEPT_PFGNN)
-    ]
-    for seed, grid, backbone, num, kind, target in wanted:
-        for num_steps in steps_of(scale, backbone) if grid in scale.grids else ():
-            yield {
-                "grid": grid, "outage": _outage(grid), "backbone": backbone, "kind": kind,
-                "target": target, "num_context": num, "num_steps": num_steps, "seed": seed,
-            }  # fmt: skip
+    for group in WAYS:
+        for seed, (grid, backbone, ways) in product(scale.seeds, group):
+            for kind, target in ways if grid in scale.grids else ():
+                yield from crossed(
+                    grid=[grid], outage=[_outage(grid)], backbone=[backbone], kind=[kind],
+                    target=[target], num_context=CONTEXTS[grid],
+                    num_steps=steps_of(scale, backbone), seed=[seed],
+                )  # fmt: skip
 
 
 def _measure_point(

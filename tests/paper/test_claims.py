@@ -218,7 +218,7 @@ def claims_of(name: str, rows: Rows) -> list[Judged]:
     return [comment for comment in found.comments(known) if isinstance(comment, Judged)]
 
 
-NAMES = tuple(name for names in MODULES.values() for name in names)
+NAMES = tuple(MODULES)
 
 
 def problems(one: Judged) -> list[str]:
