@@ -8,7 +8,7 @@ from typing import get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from gridshift.arguments import number, whole_number
+from gridshift.arguments import how_many, number, whole_number
 from gridshift.arrays import Bool, Int, Real
 from gridshift.errors import GridshiftError
 from gridshift.grid.distributed_slack import TIGHTER, ShareBy, SlackShares, solve_distributed
@@ -275,7 +275,8 @@ def _finish(
     finite = np.isfinite(loads.load_p[failed] + loads.load_q[failed]).all(1)
     if not finite.all():
         status[failed[~finite]] = RowStatus.NOT_RUN
-        reason = f"{(~finite).sum()} rows have a load that is not a finite number"
+        bad = how_many(int((~finite).sum()), "row has", "rows have")
+        reason = f"{bad} a load that is not a finite number"
     left = failed[finite]
     if len(left) and prepared.solved and not prepared.topology.trusted:
         limit = tol * solution.network.tolerance_base
