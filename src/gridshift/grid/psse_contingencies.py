@@ -8,7 +8,8 @@ Understood are `CONTINGENCY name`, `END`, and what takes elements out:
     REMOVE | TRIP              MACHINE | UNIT | LOAD  id  FROM BUS i
     REMOVE | TRIP              SHUNT [id] | SWSHUNT  FROM BUS i
 
-`/` and a line that begins with `COM` are comments. Any other statement is an error.
+`/` and a line that begins with `COM` are comments. Any other statement is an error, and so are two
+contingencies of one name that take out different elements.
 """
 
 import re
