@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import gridshift as gs
+from gridshift.arguments import how_many
 from gridshift.errors import OutageError, ScenarioError
 from gridshift.grid.outage_list import select_outages
 
@@ -38,6 +39,12 @@ def test_what_is_no_count_is_refused_everywhere(network, count):
         (gs.GridshiftError, lambda: gs.solve(network, loads, max_iterations=count)),
     ]:
         assert "give a whole number of at least 1" in refused(error, function)
+
+
+def test_a_number_of_things_is_in_the_singular_for_one_alone():
+    assert how_many(1, "row") == "1 row"
+    assert how_many(0, "row") == "0 rows"
+    assert how_many(2000, "bus", "buses") == "2,000 buses"
 
 
 @pytest.mark.parametrize("count", [5, np.int64(5), np.uint8(5), np.int32(5)], ids=repr)

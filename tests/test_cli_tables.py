@@ -283,7 +283,7 @@ def test_a_change_that_cannot_be_named_so(content, options, words, closed, monke
 def test_one_case_is_too_few_to_adapt(closed):
     one = write(solved_cases(1, 1, changed=True), closed / "one.csv")
     line = refused("adapt-table", closed / "model", one, "--touching", "v_*", "--out", closed / "o")
-    assert "has 1 rows; a context needs at least 4" in line
+    assert "has 1 row; a context needs at least 4" in line
 
 
 def fit(table: Path, tmp_path: Path, columns: tuple[str, ...] = COLUMNS) -> str:

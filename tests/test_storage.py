@@ -10,8 +10,11 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
+import gridshift as gs
 from gridshift import storage
+from gridshift.cli import main
 from gridshift.errors import StorageError
 from gridshift.storage import clear_left_over, replacing, write_bytes, write_text
 
@@ -179,6 +182,23 @@ def _checkpoint(path):
 
     layer = torch.nn.Linear(200, 200)
     _Checkpoint(path, layer, torch.optim.Adam(layer.parameters()), identity="").write(1)
+
+
+def test_a_study_whose_report_finds_no_room_is_shown_all_the_same(tmp_path, monkeypatch):
+    def full(*_):
+        raise StorageError("cannot write report.html: No space left on device")
+
+    monkeypatch.setattr("gridshift.study.report.write_report", full)
+    run = CliRunner().invoke(
+        main, ["screen", "case14", "--scenarios", "20", "--out", str(tmp_path)]
+    )
+    assert run.exit_code == 1
+    assert "the study is finished, but its files are not written: cannot write" in run.stderr
+    assert "report:" not in run.stdout
+    whole = gs.screen(gs.ScreenConfig(grid="case14", num_scenarios=20))
+    worst = whole.rows[0].outage
+    assert f" 1  {worst}" in run.stdout
+    assert "15 outages, 20 scenarios each" in run.stdout
 
 
 @pytest.mark.parametrize(

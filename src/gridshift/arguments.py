@@ -52,6 +52,11 @@ def shown(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
+def how_many(number: int, one: str, many: str = "") -> str:
+    """A number of things in words: `1 row`, `2,000 rows`, `2 buses`; `many` is `one` with an s."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
 def outage_labels(outage: object) -> list[str]:
     """The labels of an outage that a caller gives.
 

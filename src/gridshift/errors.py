@@ -5,6 +5,8 @@ exception is a defect of gridshift, of which it prints one line and the name of 
 traceback. A message says what was given, what is allowed, and what to do.
 """
 
+from typing import Any
+
 
 class GridshiftError(ValueError):
     """A known problem with what the user gave; its message stands on its own."""
@@ -53,6 +55,14 @@ class MemoryNeededError(GridshiftError):
 
 class StorageError(GridshiftError):
     """A folder or file that cannot be written or read."""
+
+
+class StudyNotWrittenError(StorageError):
+    """A study that is finished and whose table or report can't be written; `result` has it."""
+
+    def __init__(self, problem: str, result: Any):
+        self.result = result
+        super().__init__(f"the study is finished, but its files are not written: {problem}")
 
 
 class WorkersLostError(GridshiftError):

@@ -36,7 +36,7 @@ def require_memory(needed: float, what: str, *, count: int = 0) -> None:
     fitting = _round_down(int(count * free / needed))
     advice = f"ask for at most {fitting:,}" if fitting else "ask for less"
     raise MemoryNeededError(
-        f"{what} need about {_size(needed)} of memory and {_size(free)} are free; {advice}"
+        f"{what} need about {size_text(needed)} of memory and {size_text(free)} are free; {advice}"
     )
 
 
@@ -123,8 +123,9 @@ def _round_down(number: int) -> int:
     return number // unit * unit
 
 
-def _size(num_bytes: float) -> str:
-    for unit, name in ((1e15, "PB"), (1e12, "TB"), (1e9, "GB")):
+def size_text(num_bytes: float) -> str:
+    """`2.0 TB`, `47 GB`, `350 kB`: two digits or more, in units of 1,000."""
+    for unit, name in ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB")):
         if num_bytes >= unit:
             return f"{num_bytes / unit:,.{0 if num_bytes >= 10 * unit else 1}f} {name}"
-    return f"{num_bytes / 1e6:,.0f} MB"
+    return f"{num_bytes / 1e3:,.{0 if num_bytes >= 1e4 else 1}f} kB"

@@ -119,6 +119,9 @@ def test_a_column_of_another_kind_that_says_the_same_is_read(net):
         ("load", "p_mw", 1 + 2j, "load:0: p_mw is '(1+2j)', not a number"),
         ("load", "p_mw", [1.0], "load:0: p_mw is '[1.0]', not a number"),
         ("load", "p_mw", 10**400, "load:0: p_mw is not a finite number"),
+        ("trafo", "vn_hv_kv", 1e300, "trafo:0: vn_hv_kv is 1e+300; nothing in a grid "
+         "is beyond 1e+15"),
+        ("load", "p_mw", -1e300, "load:0: p_mw is -1e+300; nothing in a grid is beyond 1e+15"),
         ("line", "length_km", -3.0, "line:0: length_km must not be negative"),
         ("line", "max_i_ka", -0.3, "line:0: max_i_ka must not be negative"),
         ("line", "parallel", 0, "line:0: parallel must be positive"),

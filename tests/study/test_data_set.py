@@ -396,18 +396,20 @@ def test_files_are_the_same_where_pyarrow_lays_them_out_otherwise(tmp_path, monk
 
 
 def test_what_cannot_be_written_says_why(varied, tmp_path):
-    with pytest.raises(StorageError, match="holds another data set"):
-        write_data_set(replace(VARIED, seed=1), varied.parent)
+    told = r"holds another data set: variation.impedance 0\.1 and 0\.3, seed 0 and 9; choose"
+    other = replace(VARIED, seed=9, variation=replace(VARIED.variation, impedance=0.3))
+    with pytest.raises(StorageError, match=told):
+        write_data_set(other, varied.parent)
     hard = DataSetConfig(grid="case14", num_scenarios=50, spread=40)
     with pytest.raises(NotConvergedError, match="most of 50 scenarios"):
         write_data_set(hard, tmp_path)
-    with pytest.raises(NotConvergedError, match="most of 1 scenarios"):
+    with pytest.raises(NotConvergedError, match="most of 1 scenario have"):
         write_data_set(replace(hard, num_scenarios=1, seed=2), tmp_path / "none")
     (labels,) = (tmp_path / "none" / "case14" / "labels").iterdir()
     assert pq.read_schema(labels) == pq.read_schema(next((varied / "labels").iterdir()))
     with pytest.raises(ScenarioError, match="no format 'csv'; choose gridfm or pfdelta"):
         DataSetConfig(grid="case14", format="csv")  # type: ignore[arg-type]
-    with pytest.raises(UncertaintyError, match="at most 1 in all"):
+    with pytest.raises(UncertaintyError, match="from 0 to 1, and not more than 1 together"):
         Variation(outages=(0.7, 0.7))
     with pytest.raises(UncertaintyError, match=r"impedance: 1\.5 must be"):
         Variation(impedance=1.5)

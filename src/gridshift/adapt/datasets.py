@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gridshift.arguments import how_many
 from gridshift.arrays import Real
 from gridshift.errors import ScenarioError, StorageError
 from gridshift.grid.layout import Layout
@@ -132,7 +133,8 @@ def generate(
         told = ", ".join(f"{number} {status}" for status, number in counts.items())
         because = f" ({solution.reason})" if solution.reason else ""
         raise ScenarioError(
-            f"{solved.sum()} of {len(solved)} scenarios of {network.name}{outage} have a solution "
+            f"{solved.sum()} of {how_many(len(solved), 'scenario')} of {network.name}{outage} "
+            "have a solution "
             f"and {min_rows} are needed: {told}{because}; try a smaller spread"
         )
     layout, kept = Layout.of(network), loads.rows(solved)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gridshift.arguments import how_many
 from gridshift.cli.automatic import check_target, choice_json, chosen_method, print_choice
 from gridshift.cli.bases import found_base, usable
 from gridshift.cli.group import command
@@ -201,7 +202,8 @@ def _print_error_bars(console, found: Mapping[str, Any]) -> None:
         )  # fmt: skip
         console.print()
         note = (
-            f"of the prediction before any correction, fitted on {bars['num_context']:,} cases; "
+            "of the prediction before any correction, fitted on "
+            f"{how_many(bars['num_context'], 'case')}; "
             f"{bars['num_calibration']:,} others set the widths"
         )
         if bars["way"] == "left out":

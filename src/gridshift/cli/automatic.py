@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gridshift.arguments import how_many
 from gridshift.cli.bases import found_base
 from gridshift.cli.options import AUTO
 from gridshift.cli.output import table
@@ -89,7 +90,8 @@ def print_choice(console, choice: Mapping[str, Any]) -> None:
         if not line["problem"]
     ]  # fmt: skip
     title = (
-        f"cost of {choice['num_rows']:,} rows, measured on {choice['num_holdout']} held-out cases"
+        f"cost of {how_many(choice['num_rows'], 'row')}, measured on "
+        f"{how_many(choice['num_holdout'], 'held-out case')}"
     )
     console.print(table(title, columns, rows, note=choice["reason"]))
     untried = [line for line in choice["ledger"] if line["problem"]]

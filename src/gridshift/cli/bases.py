@@ -84,5 +84,5 @@ class _Watch:
 def _training(purpose: str = "") -> Iterator[_Watch]:
     from gridshift.adapt.surrogate_config import PRODUCT_TRAINING
 
-    with progress(f"training{purpose}", PRODUCT_TRAINING.num_steps, unit="steps") as done:
+    with progress(f"training{purpose}", PRODUCT_TRAINING.num_steps, unit="step") as done:
         yield _Watch(done)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gridshift.arguments import how_many
 from gridshift.cli.group import command
 from gridshift.cli.options import GRID_KEY, grid_argument, seed_option, spread_option
 from gridshift.cli.output import emit, table
@@ -93,7 +94,7 @@ def peers_table(found: Mapping[str, Any]) -> "Group":
         *(f"{name}: {why}" for name, why in found["left_out"].items()),
     ]
     return table(
-        title=f"{found['grid']}: {found['num_rows']:,} scenarios, "
+        title=f"{found['grid']}: {how_many(found['num_rows'], 'scenario')}, "
         f"loads ±{100 * found['spread']:.3g}%, mismatch below {found['tol']:g}",
         columns=("program", ">µs/row", ">from", ">to", ">ratio", ">steps", ">solved"),
         rows=rows,
@@ -110,8 +111,9 @@ def _study(grid: str, scenarios: int, spread: float, seed: int, rounds: int, as_
     found |= {"spread": spread, "rounds": rounds, "machine": describe()}
     names = ("sweep_s", "engine_s", "ratio_to_engine", "ratio_to_lightsim2grid")
     title = (
-        f"{found['grid']}: {found['num_outages']:,} outages, {scenarios:,} scenarios each, "
-        f"{found['threads']} threads"
+        f"{found['grid']}: {how_many(found['num_outages'], 'outage')}, "
+        f"{how_many(scenarios, 'scenario')} each, "
+        f"{how_many(found['threads'], 'thread')}"
     )
 
     def render(console) -> None:

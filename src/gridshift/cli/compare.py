@@ -142,7 +142,7 @@ def _comparison(
     for method in chosen:
         with suppress(ContextError, SurrogateMismatchError):  # a row of the table says so
             base_for(method)  # trained before anything is timed, with a bar of its own
-    with progress("measuring", len(chosen), unit="methods") as done:
+    with progress("measuring", len(chosen), unit="method") as done:
         done(0)
         return measure_all(chosen, base_for, cases, progress=done)
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from gridshift.arguments import how_many
 from gridshift.cli.bases import found_base, usable
 from gridshift.cli.folders import require_writable_file
 from gridshift.cli.group import command
@@ -101,7 +102,10 @@ def export(
         rows = [
             ("inputs", done.num_inputs), ("outputs", done.num_outputs),
             ("solves", done.num_solves), ("size (bytes)", model.num_bytes),
-            (f"largest difference on {model.num_checked:,} rows (p.u.)", model.max_difference),
+            (
+                f"largest difference on {how_many(model.num_checked, 'row')} (p.u.)",
+                model.max_difference,
+            ),
         ]  # fmt: skip
         title = f"{method} on {network.name} without {outage or 'any outage'}, in {out}"
         console.print(table(title, ("", ">"), rows))

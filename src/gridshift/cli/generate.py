@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gridshift.arguments import how_many
 from gridshift.cli.folders import require_writable
 from gridshift.cli.group import command
 from gridshift.cli.options import GRID_KEY, seed_option, spread_option
@@ -13,6 +14,7 @@ from gridshift.threads import usable_cores
 
 if TYPE_CHECKING:
     from gridshift.study.data_set import DataSetConfig
+    from gridshift.study.varied_grids import Variation
 
 
 @command(
@@ -89,7 +91,7 @@ def generate(
     config = _config(grid, study, form, options)
     require_writable(out)
     threads = threads or usable_cores()
-    with progress("generating", config.num_scenarios, unit="scenarios") as done:
+    with progress("generating", config.num_scenarios, unit="scenario") as done:
         made = write_data_set(config, out, threads=threads, progress=done)
     labels = made.folder / "labels"
     payload = {
@@ -103,9 +105,9 @@ def generate(
         rows = [
             *((f"scenarios {name.replace('_', ' ')}", num) for name, num in made.status.items()),
             ("found finished", made.resumed),
-            (f"time per scenario on {threads} threads (µs)", made.us_per_row),
+            (f"time per scenario on {how_many(threads, 'thread')} (µs)", made.us_per_row),
         ]
-        console.print(table(f"{made.grid}: {made.num_rows:,} scenarios", ("", ">"), rows))
+        console.print(table(f"{made.grid}: {how_many(made.num_rows, 'scenario')}", ("", ">"), rows))
         console.print(*(str(path) for path in (*made.files, labels)), sep="\n", soft_wrap=True)
 
     emit(payload, render, as_json=as_json)
@@ -115,9 +117,7 @@ def _config(
     grid: str | None, study: Path | None, form: str, options: dict[str, Any]
 ) -> "DataSetConfig":
     """What is asked for: by the study file, if there is one, and by the options that are given."""
-    from gridshift.errors import ScenarioError
     from gridshift.study.data_set import DataSetConfig
-    from gridshift.study.varied_grids import Variation
 
     context = click.get_current_context()
     fields = {"scenarios": "num_scenarios", "spread": "spread", "seed": "seed"}
@@ -126,17 +126,9 @@ def _config(
         if study is None
         or context.get_parameter_source(name) != click.core.ParameterSource.DEFAULT
     }  # fmt: skip
-    try:
-        shares = tuple(float(part) for part in options["outages"].split(",") if part.strip())
-    except ValueError:
-        told = f"--outages {options['outages']!r} is no list of shares, as in --outages 0.3,0.1"
-        raise ScenarioError(told) from None
     chosen |= {
         "format": form, "redispatch": not options["slack_balances"],
-        "variation": Variation(
-            outages=shares, impedance=options["impedance_spread"],
-            set_points=options["set_point_spread"],
-        ),
+        "variation": _variation(options),
     }  # fmt: skip
     if grid is not None:
         chosen["grid"] = grid
@@ -145,3 +137,27 @@ def _config(
     if grid is None:
         raise click.UsageError("Missing argument 'GRID', or --study with a file that names one.")
     return DataSetConfig(**chosen)
+
+
+def _variation(options: dict[str, Any]) -> "Variation":
+    """What varies beside the loads; what is wrong is told by the name of the option."""
+    from gridshift.errors import ScenarioError
+    from gridshift.study.description import UncertaintyError
+    from gridshift.study.varied_grids import Variation
+
+    text = options["outages"]
+    try:
+        shares = tuple(float(part) for part in text.split(",") if part.strip())
+    except ValueError:
+        told = f"--outages {text!r} is no list of shares, as in --outages 0.3,0.1"
+        raise ScenarioError(told) from None
+    try:
+        return Variation(
+            outages=shares, impedance=options["impedance_spread"],
+            set_points=options["set_point_spread"],
+        )  # fmt: skip
+    except UncertaintyError as error:
+        typed = {"impedance": "--impedance-spread", "set_points": "--set-point-spread"}
+        raise ScenarioError(
+            f"{typed.get(str(error.key[0]), '--outages')}: {error.problem}"
+        ) from None

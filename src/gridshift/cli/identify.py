@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from gridshift.arguments import how_many
 from gridshift.cli.bases import found_base, usable
 from gridshift.cli.group import command
 from gridshift.cli.options import (
@@ -100,7 +101,8 @@ def identify(
             (one["outage"], ", ".join(one["buses"]), one["left_out_mae"])
             for one in payload["candidates"][:TOP]
         ]
-        title = f"{len(rows)} of {len(found.ranking)} outages of {network.name}, {len(cases)} cases"
+        title = f"{len(rows)} of {how_many(len(found.ranking), 'outage')} of {network.name}, "
+        title += f"{how_many(len(cases), 'case')}"
         console.print(table(title, ("outage", "touches", ">error left out"), rows))
         console.print(found.reason if found.name else f"undecided: {found.reason}")
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gridshift.arguments import how_many
 from gridshift.study.text import json_value, real
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def duration(seconds: float) -> str:
     for size, unit in ((3600, "hour"), (60, "minute"), (1, "second")):
         if seconds >= 1.5 * size or unit == "second":
             number = max(1, round(seconds / size))
-            return f"{number} {unit}{'s' * (number > 1)}"
+            return how_many(number, unit)
     raise AssertionError
 
 
@@ -108,11 +109,11 @@ class _Lines:
         self.total = total or self.total
         now = time.monotonic()
         if self.began is None:
-            click.echo(f"{self.description}: {self.total:,} {self.unit} ...", err=True)
+            click.echo(f"{self.description}: {how_many(self.total, self.unit)} ...", err=True)
             self.began, self.first, self.next = now, num, now + self.FIRST
         elif now >= self.next and self.first < num < self.total:
             left = (now - self.began) / (num - self.first) * (self.total - num)
-            done = f"{num:,} of {self.total:,} {self.unit}"
+            done = f"{num:,} of {how_many(self.total, self.unit)}"
             click.echo(f"{self.description}: {done}, about {duration(left)} left", err=True)
             self.next = now + self.EVERY
 
@@ -121,7 +122,8 @@ class _Lines:
 def progress(description: str, total: int, *, unit: str) -> Iterator[Done]:
     """A bar with rate and time left on standard error, if that is a terminal; else lines.
 
-    It appears with the first call, so that what is found in a cache shows none.
+    `unit` is what is counted, in the singular. It appears with the first call, so that what is
+    found in a cache shows none.
     """
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         yield _Lines(description, total, unit)
@@ -142,7 +144,7 @@ def progress(description: str, total: int, *, unit: str) -> Iterator[Done]:
     class Rate(ProgressColumn):
         def render(self, task: Task) -> Text:
             speed = task.finished_speed or task.speed
-            return Text(f"{real(speed)} {unit}/s" if speed else "", style="dim")
+            return Text(f"{real(speed)} {unit}s/s" if speed else "", style="dim")
 
     columns = (
         TextColumn("{task.description}"), BarColumn(bar_width=16), MofNCompleteColumn(), Rate(),

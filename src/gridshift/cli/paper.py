@@ -168,7 +168,7 @@ def _made(
 
     began, tasks = time.perf_counter(), 0
     for study in one.studies if measure else ():
-        with progress(f"measuring {study.name}", 1, unit="tasks") as done:
+        with progress(f"measuring {study.name}", 1, unit="task") as done:
             tasks += book.run(study, done)
     found = section(one, book)
     figure = None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gridshift.arguments import how_many
 from gridshift.cli.automatic import check_target, choice_json, chosen_method, print_choice
 from gridshift.cli.bases import found_base, usable
 from gridshift.cli.folders import require_writable
@@ -24,7 +25,7 @@ from gridshift.cli.options import (
 )
 from gridshift.cli.output import emit, progress
 from gridshift.cli.screening_columns import COLUMNS, STUDY_KEYS
-from gridshift.cli.sharing import Started, finish_part, workers
+from gridshift.cli.sharing import Started, finish_part, shown, workers
 from gridshift.cli.study_options import config_of, studied_options
 
 if TYPE_CHECKING:
@@ -183,21 +184,26 @@ def screen(
     if part is not None:
         finish_part(started, part, folder, as_json=as_json)
         return
-    with workers(scheduler, config.num_workers) as executor:
-        result = _studied(started, folder, executor)
     came_from, more["base"] = started.came_from, started.base_name
     more["surrogate"] = came_from
+
+    def studied() -> "Screening":
+        with workers(scheduler, config.num_workers) as executor:
+            return _studied(started, folder, executor)
+
+    def show(result: "Screening") -> None:
+        def render(console) -> None:
+            from gridshift.cli.screening_table import print_study
+
+            if "choice" in more:
+                print_choice(console, more["choice"])
+            print_study(console, result, top, came_from)
+
+        emit(result.to_json() | more, render, as_json=as_json)
+
+    result = shown(studied, show)
     if export_to is not None:
         result.export(export_to)
-
-    def render(console) -> None:
-        from gridshift.cli.screening_table import print_study
-
-        if "choice" in more:
-            print_choice(console, more["choice"])
-        print_study(console, result, top, came_from)
-
-    emit(result.to_json() | more, render, as_json=as_json)
 
 
 def _choice(
@@ -217,7 +223,9 @@ def _choice(
     outages = [outage for outage in outages if {*outage} <= {*network.elements}]
     found = next((f for f in (assess(network, o) for o in outages) if f.usable), None)
     if found is None:
-        raise OutageError(f"none of {len(outages)} outages of {network.name} can be studied")
+        raise OutageError(
+            f"none of {how_many(len(outages), 'outage')} of {network.name} can be studied"
+        )
     cases = Cases(
         found.network, num_context=config.num_context, spread=config.spread, seed=config.seed
     )
@@ -271,7 +279,7 @@ def _studied(started: Started, folder: Path, executor: "Executor | None") -> "Sc
     from gridshift.study.store import Store
     from gridshift.study.sweep import study
 
-    with progress("screening", len(started.chosen.contingencies), unit="outages") as done:
+    with progress("screening", len(started.chosen.contingencies), unit="outage") as done:
         done(0)
         return study(
             started.setting, started.chosen, surrogate=started.base, store=Store(folder),

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gridshift.arguments import how_many
 from gridshift.cli.output import drawn_spread, table, text
 from gridshift.grid.contingency import candidate_elements
 from gridshift.trial.exact import EXACT
@@ -37,7 +38,7 @@ def print_study(console: "Console", result: "Screening", top: int, came_from: st
     if result.system["num_with_rates"]:
         told = result.system
         console.print(
-            f"per year, {told['num_with_rates']:,} outages with rates: "
+            f"per year, {how_many(int(told['num_with_rates']), 'outage')} with rates: "
             f"{text(told['violations_per_year'])} violations, "
             f"{text(told['energy_not_served_mwh'])} MWh not served"
         )
@@ -51,7 +52,8 @@ def print_study(console: "Console", result: "Screening", top: int, came_from: st
     for note in result.notes:
         console.print(f"note: {note}", style="dim")
     console.print(_seconds(result, came_from))
-    console.print(f"report: {result.report}", soft_wrap=True)
+    if result.report is not None:
+        console.print(f"report: {result.report}", soft_wrap=True)
 
 
 def _at_limits(result: "Screening") -> str:
@@ -93,8 +95,9 @@ def _ranking(result: "Screening", top: int):
     )  # fmt: skip
     up_to = "up to " if config.precision is not None else ""
     title = (
-        f"{result.network.name}: {len(result.rows):,} outages, {up_to}{config.num_scenarios:,} "
-        f"scenarios each, {'solved' if config.method == EXACT else config.method}"
+        f"{result.network.name}: {how_many(len(result.rows), 'outage')}, {up_to}"
+        f"{how_many(config.num_scenarios, 'scenario')} each, "
+        f"{'solved' if config.method == EXACT else config.method}"
     )
     return table(title, columns, rows, note=_below(result, top))
 
@@ -203,7 +206,9 @@ def _beside(result: "Screening"):
         "of the scenarios with a violation in which none is predicted; times of all outages, the "
         f"exact sweep took {text(float(result.cost['predict_s']))} s of computing"
     )
-    return table(f"\nbeside, on the same scenarios of {num:,} outages", columns, rows, note=note)
+    return table(
+        f"\nbeside, on the same scenarios of {how_many(num, 'outage')}", columns, rows, note=note
+    )
 
 
 def _seconds(result: "Screening", came_from: str | None) -> str:
@@ -214,11 +219,13 @@ def _seconds(result: "Screening", came_from: str | None) -> str:
         "reused": f"surrogate reused (its training took {seconds}), ",
         "given": f"surrogate given (its training took {seconds}), ",
     }.get(came_from or "", "")
-    found = f", {cost['resumed']:,.0f} outages found finished" * bool(cost["resumed"])
+    found = f", {how_many(int(cost['resumed']), 'outage')} found finished" * bool(cost["resumed"])
     workers = result.config.num_workers
     if cost["resumed"] == len(result.rows):
         return f"{trained}all outages found finished"
-    return f"{trained}sweep {text(float(cost['sweep_s']))} s on {workers} workers{found}"
+    return (
+        f"{trained}sweep {text(float(cost['sweep_s']))} s on {how_many(workers, 'worker')}{found}"
+    )
 
 
 def _below(result: "Screening", top: int) -> str:

@@ -1,12 +1,13 @@
 """A study on more than one machine: workers of a cluster, shards, `gridshift merge` and `plan`."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from gridshift.arguments import how_many
 from gridshift.cli.bases import usable
 from gridshift.cli.folders import require_writable
 from gridshift.cli.group import command
@@ -14,12 +15,14 @@ from gridshift.cli.options import GRID_KEY, export_option, top_option
 from gridshift.cli.output import duration, emit, progress, table, text
 from gridshift.cli.screening_columns import COLUMNS, STUDY_KEYS
 from gridshift.cli.study_options import config_of, studied_options
+from gridshift.memory import size_text
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from gridshift.adapt.base import Base
     from gridshift.study.chosen_outages import Chosen
+    from gridshift.study.screening import Screening
     from gridshift.study.setting import Setting
     from gridshift.study.swept import Shard
 
@@ -89,7 +92,7 @@ def finish_part(started: Started, shard: "Shard", folder: Path, *, as_json: bool
     """Work on one shard and say what came of it."""
     from gridshift.study.shards import study_shard
 
-    with progress("screening", len(started.chosen.contingencies), unit="outages") as done:
+    with progress("screening", len(started.chosen.contingencies), unit="outage") as done:
         done(0)
         found = study_shard(
             started.setting, started.chosen, shard, folder=folder, surrogate=started.base,
@@ -151,15 +154,38 @@ def merge(
 
     require_writable(out or folders[0])
     require_writable(export_to or folders[0])
-    with progress("merging", 0, unit="outages") as done:
-        result = merged(folders, out=out, progress=lambda num, total, _: done(num, total))
+
+    def study() -> "Screening":
+        with progress("merging", 0, unit="outage") as done:
+            return merged(folders, out=out, progress=lambda num, total, _: done(num, total))
+
+    def show(result: "Screening") -> None:
+        emit(
+            result.to_json(),
+            lambda console: print_study(console, result, top, None),
+            as_json=as_json,
+        )
+
+    result = shown(study, show)
     if export_to is not None:
         result.export(export_to)
-    emit(
-        result.to_json(),
-        lambda console: print_study(console, result, top, None),
-        as_json=as_json,
-    )
+
+
+def shown(study: "Callable[[], Screening]", show: "Callable[[Screening], None]") -> "Screening":
+    """Make a study and show it, before anything that may fail afterwards.
+
+    Raises:
+        StudyNotWrittenError: its files can't be written; it has been shown.
+    """
+    from gridshift.errors import StudyNotWrittenError
+
+    try:
+        result = study()
+    except StudyNotWrittenError as error:
+        show(error.result)
+        raise
+    show(result)
+    return result
 
 
 @command(
@@ -211,11 +237,13 @@ def plan(
     def render(console) -> None:
         told = found
         console.print(
-            f"{told.grid}: {told.num_outages:,} outages, {told.num_rows:,} power flows\n"
+            f"{told.grid}: {how_many(told.num_outages, 'outage')}, "
+            f"{how_many(told.num_rows, 'power flow')}\n"
             f"{text(told.us_per_row)} µs a row, {text(told.ms_per_outage)} ms an outage: "
             f"{_hours(told.core_hours)} of one core\n"
-            f"memory of a worker {text(told.memory_gb)} GB, disk {text(told.disk_gb)} GB\n"
-            f"shards of {minutes:g} minutes: {told.shards:,}"
+            f"memory of a worker {size_text(1e9 * told.memory_gb)}, "
+            f"disk {size_text(1e9 * told.disk_gb)}\n"
+            f"shards of {duration(60 * minutes)}: {told.shards:,}"
         )
         console.print(
             table("", [">workers", ">wall clock", ">busy %"], [

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gridshift.arguments import how_many
 from gridshift.cli.bases import usable
 from gridshift.cli.folders import require_writable
 from gridshift.cli.group import command
@@ -139,13 +140,13 @@ def solve(
             *([("most often", _most(rows.at_limits(network)))] if rows.num_at_limits else []),
             *((f"mean of {name} (MW)", mw) for name, mw in _largest(generation)),
             ("worst mismatch (MVA)", payload["worst_mismatch_mva"]),
-            (f"time on {threads} threads (s)", wall_s),
+            (f"time on {how_many(threads, 'thread')} (s)", wall_s),
             ("time per row (µs)", payload["us_per_row"]),
             ("warm-up before (s)", payload["warm_up_s"]),
             *([("of it compiling, once per machine (s)", compile_s)] if compile_s else []),
         ]
         title = (
-            f"{network.name}, {text or 'intact'}: {scenarios:,} scenarios, "
+            f"{network.name}, {text or 'intact'}: {how_many(scenarios, 'scenario')}, "
             f"loads ±{100 * spread:.3g}%"
         )
         console.print(table(title, ("", ">"), lines))
@@ -155,7 +156,7 @@ def solve(
     emit(payload, render, as_json=as_json)
     if 2 * counts["solved"] < scenarios:
         raise NotConvergedError(
-            f"{scenarios - counts['solved']} of {scenarios} rows have no solution; "
+            f"{scenarios - counts['solved']:,} of {how_many(scenarios, 'row')} have no solution; "
             f"a spread below {spread:g} leaves more"
         )
 
@@ -233,7 +234,7 @@ def _solved_in_blocks(
 
     rows = _Rows()
     size = max(1024, BLOCK_BYTES // (8 * (4 * network.num_loads + 2 * network.num_buses)))
-    with progress("solving", loads.num_rows, unit="rows") as done:
+    with progress("solving", loads.num_rows, unit="row") as done:
         for first in range(0, loads.num_rows, size):
             part = loads.rows(slice(first, first + size))
             began = time.perf_counter()

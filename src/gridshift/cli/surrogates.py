@@ -85,7 +85,7 @@ def train(
     network = usable(read_grid(grid), "").network
     require_rows(network, num_training_rows(network, config), "training scenarios")
     began = time.perf_counter()
-    with progress("training", num_steps, unit="steps") as done:
+    with progress("training", num_steps, unit="step") as done:
         if num_steps:
             done(0)
         surrogate = train_surrogate(network, config, progress=lambda step, *_: done(step))

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from gridshift.arguments import how_many
 from gridshift.cli.folders import require_writable, require_writable_file
 from gridshift.cli.group import command
 from gridshift.cli.options import RenamedOption, Roster, seed_option
@@ -83,7 +84,7 @@ def fit_table(
         base=base, whitening=transform, hidden=hidden, num_steps=steps, random_state=seed
     )
     rows = read_table(cases)
-    with progress("training", steps, unit="steps") as done:
+    with progress("training", steps, unit="step") as done:
         model = table_model.fit_table(
             regressor, rows, inputs=inputs, outputs=outputs, source=str(cases),
             progress=lambda step, *_: done(step),
@@ -104,7 +105,7 @@ def fit_table(
             ("base", base),
             ("inputs", len(model.inputs)), ("of them constant", len(model.constant_inputs)),
             ("outputs", len(model.outputs)), ("rows trained on", record["num_rows"]),
-            (f"mean error on {record['num_holdout']:,} rows left out", record["mae"]),
+            (f"mean error on {how_many(record['num_holdout'], 'row')} left out", record["mae"]),
             ("the same for predicting the mean", record["mae_of_mean"]),
             ("time (s)", payload["wall_s"]),
         ]  # fmt: skip
@@ -204,7 +205,9 @@ def adapt_table(
                 ("compensation", "what the change adds"),
             )
         ]
-        title = f"{model} adapted to {record['num_context']:,} cases of {context}, in {out}"
+        title = (
+            f"{model} adapted to {how_many(record['num_context'], 'case')} of {context}, in {out}"
+        )
         columns = ("method", "", ">mean error on cases left out", "written")
         console.print(table(title, columns, drawn))
         if found is not None:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
+from gridshift.arguments import how_many
 from gridshift.errors import TableError
 
 DELIMITERS = (";", "\t", ",")
@@ -148,7 +149,8 @@ def _read(path: Path, dialect: Dialect, *, text: tuple[str, ...] = ()) -> pa.Tab
         row = wrong[0]
         raise TableError(
             f"row {row.number - 1 - dialect.skipped} of {path}, {row.text[:40]!r}, has "
-            f"{row.actual_columns} cells for {row.expected_columns} columns in a CSV file "
+            f"{how_many(row.actual_columns, 'cell')} for "
+            f"{how_many(row.expected_columns, 'column')} in a CSV file "
             f"separated by {dialect.delimiter!r}"
         )
     return table

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from gridshift.arguments import how_many
 from gridshift.arrays import Real
 from gridshift.errors import GridshiftWarning, RankDeficientWarning, StorageError, TableError
 from gridshift.exchange.bus_file import BusColumns
@@ -91,7 +92,8 @@ class TableModel:
         """
         if table.num_rows < MIN_CONTEXT:
             raise TableError(
-                f"{source} has {table.num_rows} rows; a context needs at least {MIN_CONTEXT}, for "
+                f"{source} has {how_many(table.num_rows, 'row')}; a context needs at least "
+                f"{MIN_CONTEXT}, for "
                 f"moments better as many as there are outputs ({len(self.outputs)})"
             )
         x = numbers(table, self.inputs, source=source)
@@ -234,7 +236,9 @@ def fit_table(
     if both := [name for name in x_names if name in y_names]:
         raise TableError(f"{listed(both)} of {source} fits both inputs and outputs")
     if table.num_rows < MIN_ROWS:
-        raise TableError(f"{source} has {table.num_rows} rows; a fit needs at least {MIN_ROWS}")
+        raise TableError(
+            f"{source} has {how_many(table.num_rows, 'row')}; a fit needs at least {MIN_ROWS}"
+        )
     x, y = (numbers(table, names, source=source) for names in (x_names, y_names))
     seed = regressor.random_state if isinstance(regressor.random_state, int) else 0
     train, test = at_random(len(x), HOLDOUT, seed)

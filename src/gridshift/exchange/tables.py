@@ -12,7 +12,14 @@ import pyarrow.parquet as pq
 
 from gridshift.arrays import Real
 from gridshift.errors import StorageError, TableError
-from gridshift.exchange.csv_file import Dialect, dialect_of, hint, read_csv, write_csv
+from gridshift.exchange.csv_file import (
+    DECIMAL_COMMA,
+    Dialect,
+    dialect_of,
+    hint,
+    read_csv,
+    write_csv,
+)
 from gridshift.learn.moments import LARGEST
 from gridshift.storage import replacing
 
@@ -173,12 +180,20 @@ def check_kind(path: Path) -> str:
 
 
 def _no_number(column: pa.ChunkedArray, name: str, source: str) -> str:
-    """What is wrong with a column that isn't of numbers, and where first."""
-    for row, cell in enumerate(column.to_pylist(), 1):
-        if cell is None:
-            continue
-        if isinstance(cell, str) and re.fullmatch(NUMBER, cell):
-            continue
+    """What is wrong with a column that isn't of numbers, and where first.
+
+    Decimal commas are told only where nothing else is wrong: next to a text, they are not.
+    """
+    found = [
+        (row, cell) for row, cell in enumerate(column.to_pylist(), 1)
+        if cell is not None and not (isinstance(cell, str) and re.fullmatch(NUMBER, cell))
+    ]  # fmt: skip
+    if found:
+        texts = (
+            (row, cell) for row, cell in found
+            if not (isinstance(cell, str) and re.fullmatch(DECIMAL_COMMA, cell))
+        )  # fmt: skip
+        row, cell = next(texts, found[0])
         return (
             f"column {name} of {source} holds {cell!r} in row {row}, where a number is needed"
             + hint(cell)

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from gridshift.arguments import expect, outage_labels, shown, whole_number
+from gridshift.arguments import expect, how_many, outage_labels, shown, whole_number
 from gridshift.arrays import Complex, Int
 from gridshift.errors import OutageError
 from gridshift.grid.after_outage import after_outage, knows, other_elements
@@ -123,9 +123,8 @@ def enumerate_outages(network: Network, kind: OutageKind = "lines", size: int = 
     candidates = candidate_elements(network, kind)
     if len(candidates) < size:
         raise OutageError(
-            f"{network.name} has {len(candidates) or 'no'} element"
-            f"{'s' * (len(candidates) != 1)} of kind '{kind}' in service; outages of {size} were "
-            "asked for"
+            f"{network.name} has {how_many(len(candidates), 'element')} of kind '{kind}' in "
+            f"service; outages of {size} were asked for"
         )
     return [make_outage(labels) for labels in combinations(candidates, size)]
 
@@ -269,7 +268,8 @@ def _heaviest(
     solution = solve(network, loads)
     if not solution.solved.any():
         raise OutageError(
-            f"{network.name} has no solution in any of {num_rows} scenarios, so its loading is not "
+            f"{network.name} has no solution in any of {how_many(num_rows, 'scenario')}, so its "
+            "loading is not "
             "known; check it with 'gridshift solve'"
         )
     by_branch = branch_loading(network, solution.voltage[solution.solved]).mean(0)

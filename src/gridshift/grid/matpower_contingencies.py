@@ -47,8 +47,8 @@ def matpower_contingencies(text: str) -> Iterator[tuple[int, str, list[str]]]:
         if of is None or column != of[1] or not taken_out or not changed >= 1:
             values = ", ".join(f"{v:g}" for v in row)
             problems.append(
-                f"row {number} ({values}) is no outage: that sets GEN_STATUS or BR_STATUS of a row "
-                "to 0"
+                f"row {number} ({values}) is no outage; an outage sets GEN_STATUS or BR_STATUS of "
+                "a row to 0"
             )
             continue
         one = found.setdefault(label, (number, f"{label:g}", []))

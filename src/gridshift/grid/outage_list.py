@@ -124,6 +124,7 @@ def _of_another_program(network: Network, text: str, kind: str) -> list[Continge
     found: dict[Outage, Contingency] = {}
     problems: list[str] = []
     left_out: dict[str, list[str]] = {}
+    again: list[str] = []
     for number, name, labels in listed:
         why = [(label, why) for label in labels if (why := _no_outage(network, label))]
         for label, reason in why:
@@ -134,13 +135,19 @@ def _of_another_program(network: Network, text: str, kind: str) -> list[Continge
             outage = parse_outage(network, labels, branches_alone=False)
         except OutageError as error:
             problems.append(f"{where} {number}: {error}")
-        else:
-            found.setdefault(outage, Contingency(outage=outage, name=name))
+            continue
+        first = found.setdefault(outage, Contingency(outage=outage, name=name))
+        if first.name != name:
+            again.append(f"{name} (as {first.name})")
     if problems:
         raise OutageError("; ".join(problems))
     for reason, labels in left_out.items():
         shown = ", ".join(labels[:5]) + (f" and {len(labels) - 5} more" * (len(labels) > 5))
-        told = f"contingencies are left out of {shown}: {reason}"
+        told = f"contingencies with {shown} are not studied: {reason}"
+        warnings.warn(told, GridshiftWarning, stacklevel=4)
+    if again:
+        listed = ", ".join(again[:5]) + (f" and {len(again) - 5} more" * (len(again) > 5))
+        told = f"contingencies that take out the same as an earlier one are left out: {listed}"
         warnings.warn(told, GridshiftWarning, stacklevel=4)
     if not found:
         raise OutageError("has no contingency that can be studied")

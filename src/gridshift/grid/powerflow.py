@@ -7,7 +7,7 @@ from typing import get_args
 
 import numpy as np
 
-from gridshift.arguments import number, whole_number
+from gridshift.arguments import how_many, number, whole_number
 from gridshift.arrays import Bool, Complex, Int, Real
 from gridshift.errors import GridshiftError
 from gridshift.grid.distributed_slack import TIGHTER, solve_distributed
@@ -196,7 +196,8 @@ def _kept_statuses(kept: Kept, limit: float) -> Int:
 
 
 def _not_finite(count: int) -> str:
-    return f"{count} rows have a load that is not a finite number"
+    bad = how_many(int(count), "row has", "rows have")
+    return f"{bad} a load that is not a finite number"
 
 
 def _check_settings(tol: float, max_iterations: int, threads: int, device: str) -> None:

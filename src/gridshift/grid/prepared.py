@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gridshift.arguments import expect
+from gridshift.arguments import expect, how_many
 from gridshift.arrays import Complex, Int
 from gridshift.errors import NotConvergedError, ScenarioError
 from gridshift.grid.engine import Engine, Topology
@@ -47,7 +47,7 @@ class Prepared:
         """
         if self.solved:
             return self
-        why = f"{len(self.cut_off)} buses are cut off from every slack bus"
+        why = f"{how_many(len(self.cut_off), 'bus is', 'buses are')} cut off from every slack bus"
         if not len(self.cut_off):
             why = "it has no solution at nominal demand"
         network = self.network

@@ -8,7 +8,8 @@ Understood are `CONTINGENCY name`, `END`, and what takes elements out:
     REMOVE | TRIP              MACHINE | UNIT | LOAD  id  FROM BUS i
     REMOVE | TRIP              SHUNT [id] | SWSHUNT  FROM BUS i
 
-`/` and a line that begins with `COM` are comments. Any other statement is an error.
+`/` and a line that begins with `COM` are comments. Any other statement is an error, and so are two
+contingencies of one name that take out different elements.
 """
 
 import re
@@ -69,9 +70,12 @@ def psse_contingencies(network: Network, text: str) -> Iterator[tuple[int, str, 
             elif statement.upper() == "END":
                 break
             elif open_ is None or start:
-                told = "stands within another one; is an END missing?" if start else "is no part of"
-                told += "" if start else " a contingency; write CONTINGENCY and a name before it"
-                raise OutageError(f"{shown(statement)} {told}")
+                raise OutageError(
+                    f"{shown(statement)} begins before {shown(open_[1])} of line {open_[0]} has "
+                    "its END" if start and open_ else
+                    f"{shown(statement)} is outside of any contingency; write CONTINGENCY and a "
+                    "name before it"
+                )  # fmt: skip
             else:
                 open_[2].append(places.element(statement))
         except OutageError as error:
@@ -80,11 +84,24 @@ def psse_contingencies(network: Network, text: str) -> Iterator[tuple[int, str, 
                 open_ = None
             elif open_ is not None:
                 open_[2].append("")  # so that it isn't told for empty as well
+    problems += _same_names(found)
     if open_ is not None:
         problems.append(f"line {open_[0]}: contingency {shown(open_[1])} has no END")
     if problems:
         raise OutageError("; ".join(problems))
     return iter(found)
+
+
+def _same_names(found: list[tuple[int, str, list[str]]]) -> Iterator[str]:
+    """Contingencies that share a name, but not what they take out: rows could not be told apart."""
+    first: dict[str, tuple[int, set[str]]] = {}
+    for line, name, labels in found:
+        at, others = first.setdefault(name, (line, {*labels}))
+        if others != {*labels}:
+            yield (
+                f"line {line}: contingency {shown(name)} is another one than in line {at}; give "
+                "each a name of its own"
+            )
 
 
 def _without_comment(line: str) -> str:

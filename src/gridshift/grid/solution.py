@@ -6,6 +6,7 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from gridshift.arguments import how_many
 from gridshift.arrays import Bool, Complex, Int, Real
 from gridshift.errors import NotConvergedError
 from gridshift.grid.network import Network
@@ -75,7 +76,7 @@ class BatchSolution:
         if len(failed):
             shown = ", ".join(map(str, failed[:5])) + (", ..." if len(failed) > 5 else "")
             raise NotConvergedError(
-                f"{len(failed)} of {len(self.status)} rows have no solution (rows {shown}): "
-                + ", ".join(f"{v} {k}" for k, v in self.counts().items() if v)
+                f"{len(failed)} of {how_many(len(self.status), 'row')} have no solution (rows "
+                f"{shown}): " + ", ".join(f"{v} {k}" for k, v in self.counts().items() if v)
             )
         return self

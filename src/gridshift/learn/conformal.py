@@ -24,6 +24,7 @@ from math import ceil
 
 import numpy as np
 
+from gridshift.arguments import how_many
 from gridshift.arrays import Real
 from gridshift.errors import ContextError
 
@@ -107,7 +108,9 @@ def calibrate(
     """
     check_level(level)
     if len(error) < 2:
-        raise ContextError(f"{len(error)} rows to calibrate error bars on; at least 2 are needed")
+        raise ContextError(
+            f"{how_many(len(error), 'row')} to calibrate error bars on; at least 2 are needed"
+        )
     if difficulty is not None and not (np.isfinite(difficulty) & (difficulty > 0)).all():
         raise ContextError("difficulties of error bars must be positive numbers")
     scores = _scores(error, difficulty)

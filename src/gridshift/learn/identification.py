@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import stdtr
 
+from gridshift.arguments import how_many
 from gridshift.arrays import Real
 from gridshift.errors import ContextError
 from gridshift.learn.compensation import PENALTIES, Touched
@@ -75,11 +76,17 @@ def identify(
     bound = level / len(candidates)
     alike = (best, *(name for name, doubt in doubts.items() if doubt > bound))
     doubt = min(1.0, len(candidates) * max([against_nothing, *doubts.values()]))
-    name, reason = best, f"{best} leads in {len(x)} cases; chance of a mistake {doubt:.1g}"
+    name, reason = (
+        best,
+        f"{best} leads in {how_many(len(x), 'case')}; chance of a mistake {doubt:.1g}",
+    )
     if against_nothing > bound:
         name, reason = None, "no candidate explains the cases better than a shift of the mean"
     elif len(alike) > 1:
-        name, reason = None, f"{', '.join(alike[:5])} explain the {len(x)} cases equally well"
+        name, reason = (
+            None,
+            f"{', '.join(alike[:5])} explain the {how_many(len(x), 'case')} equally well",
+        )
     if name is None and against_nothing <= level:
         movement = movement or {key: angle_movement(remainder, t) for key, t in candidates.items()}
         if all(movement[best] > movement[other] for other in ranking[1:]):

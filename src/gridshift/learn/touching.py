@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from gridshift.arguments import how_many
 from gridshift.arrays import Real
 from gridshift.errors import ContextError
 from gridshift.learn.compensation import Touched
@@ -236,7 +237,9 @@ def _columns_of(bus: str, given: Any) -> dict[str, Any]:
     if not isinstance(given, Mapping):
         columns = [given] if isinstance(given, (str, int)) else list(given)
         if len(columns) > 2:
-            raise ContextError(f"bus {bus} has {len(columns)} columns; give angle and magnitude")
+            raise ContextError(
+                f"bus {bus} has {how_many(len(columns), 'column')}; give angle and magnitude"
+            )
         given = dict(zip(("angle", "magnitude"), columns, strict=False))
     if unknown := [key for key in given if key not in KEYS]:
         raise ContextError(f"bus {bus} has a key {unknown[0]!r}; known are {', '.join(KEYS)}")

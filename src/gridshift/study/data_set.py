@@ -16,7 +16,7 @@ from typing import Any, Literal, Protocol, get_args
 import numpy as np
 from filelock import FileLock, Timeout
 
-from gridshift.arguments import shown, whole_number
+from gridshift.arguments import how_many, shown, whole_number
 from gridshift.errors import NotConvergedError, ScenarioError, StorageError
 from gridshift.exchange.solved_part import SolvedPart
 from gridshift.grid.network import Network
@@ -28,6 +28,7 @@ from gridshift.storage import write_text
 from gridshift.study.partition import Partition, write_labels
 from gridshift.study.solved_rows import SolvedRows, Source
 from gridshift.study.study_file import read_study_file
+from gridshift.study.text import differences
 from gridshift.study.uncertainty import SpreadOfLoads, Uncertainty
 from gridshift.study.varied_grids import Variation
 from gridshift.threads import usable_cores
@@ -202,7 +203,9 @@ class _Run:
         self._files.finish(self._num_cases)
         if 2 * self._num_cases < total:
             told = ", ".join(f"{count} {name}" for name, count in self._counts().items())
-            raise NotConvergedError(f"most of {total} scenarios have no solution: {told}")
+            raise NotConvergedError(
+                f"most of {how_many(total, 'scenario')} have no solution: {told}"
+            )
         wall_s = time.perf_counter() - began
         return DataSet(
             grid=self._network.name, folder=self._place, num_rows=total, resumed=resumed,
@@ -298,6 +301,7 @@ class _Run:
         try:
             found = json.loads(path.read_text(encoding="utf-8"))
             same = found["digest"] == self._record["digest"]
+            differing = _in_what(found, self._record)
             done = found["done"]
             state = int(done["num_cases"]), int(done["next_row"])
             status = np.array(done["status"], np.int64)
@@ -305,8 +309,7 @@ class _Run:
             raise StorageError(f"{path} can't be read; choose another folder") from error
         if not same:
             raise StorageError(
-                f"{self._place} holds another data set, or one of another version of gridshift; "
-                "choose another folder"
+                f"{self._place} holds another data set: {differing}; choose another folder"
             )
         (self._num_cases, self._next_row), self._status = state, status
 
@@ -332,6 +335,12 @@ def _record(config: DataSetConfig, source: Source) -> dict[str, Any]:
         "config": asdict(config), "version": VERSION, "digest": state.hexdigest(),
         "bus": network.bus_labels, "gen": network.gen_labels, "branch": network.branch_labels,
     }  # fmt: skip
+
+
+def _in_what(found: dict[str, Any], ours: dict[str, Any]) -> str:
+    """In what the data set that was found differs, in words."""
+    one, other = ({"version": told["version"], **told["config"]} for told in (found, ours))
+    return differences(one, other, of_no_account=("grid",)) or "another state of grid or table"
 
 
 def files_of(name: Format, folder: Path, network: Network) -> Files:

@@ -11,6 +11,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from gridshift.arguments import how_many
 from gridshift.arrays import Bool, Real
 from gridshift.errors import GridshiftError
 from gridshift.grid.network import Network
@@ -115,7 +116,8 @@ def with_limits(
     if len(crossed):
         at, b = network.bus_labels[crossed[0]], crossed[0]
         raise GridshiftError(
-            f"the lower voltage limit is above the upper one at {len(crossed)} buses, "
+            "the lower voltage limit is above the upper one at "
+            f"{how_many(len(crossed), 'bus', 'buses')}, "
             f"{low[b]:g} above {high[b]:g} at {at}: the limit that isn't given is the grid's own; "
             "give both"
         )
@@ -195,7 +197,7 @@ def limit_notes(network: Network) -> list[str]:
     notes = []
     unlimited = int((np.isnan(network.bus_v_min) & np.isnan(network.bus_v_max)).sum())
     if unlimited:
-        some = f"{unlimited} of {network.num_buses} buses have no"
+        some = f"{unlimited:,} of {network.num_buses:,} buses have no"
         which = "no bus has" if unlimited == network.num_buses else some
         notes.append(
             f"{network.name}: {which} voltage limits, so no violations are counted there; "
@@ -209,7 +211,7 @@ def limit_notes(network: Network) -> list[str]:
         )
     elif unrated:
         notes.append(
-            f"{network.name}: {unrated} of {network.num_branches} branches have no rating; "
+            f"{network.name}: {unrated:,} of {network.num_branches:,} branches have no rating; "
             "their overloads are not counted unless a default rating is given (--rating, in MVA)"
         )
     return notes

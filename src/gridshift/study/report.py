@@ -14,6 +14,7 @@ from typing import Any
 
 import jinja2
 
+from gridshift.arguments import how_many
 from gridshift.grid.names import described, described_outage
 from gridshift.study.page_data import MOST_ROWS, most_missed, page_data
 from gridshift.study.risk import wilson
@@ -103,7 +104,7 @@ def summary_html(study: Screening) -> str:
         )
         lines.append("<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in cells) + "</tr>")
     head = "".join(f"<th>{name}</th>" for name in ("#", "outage", "severity", "violated", "at"))
-    title = f"{study.network.name}: {len(study.rows):,} outages, {study.config.method}"
+    title = f"{study.network.name}: {how_many(len(study.rows), 'outage')}, {study.config.method}"
     more = f"<p>and {len(study.rows) - 10:,} more</p>" if len(study.rows) > 10 else ""
     return f"<p><b>{escape(title)}</b></p><table><tr>{head}</tr>{''.join(lines)}</table>{more}"
 
@@ -139,15 +140,18 @@ def _verdict(study: Screening, rises: list[Rise]) -> str:
     said = []
     if lost:
         verb = "leaves" if lost == 1 else "leave"
-        said.append(f"{lost:,} of {total:,} outages {verb} load without supply.")
+        said.append(f"{lost:,} of {how_many(total, 'outage')} {verb} load without supply.")
     if adding:
         verb = "makes" if adding == 1 else "make"
         said.append(
-            f"{adding:,} of {total:,} outages {verb} a violation more likely than on the intact "
+            f"{adding:,} of {how_many(total, 'outage')} {verb} a violation more likely than on "
+            "the intact "
             f"grid at some bus or branch, {likely:,} of them by 50 percentage points or more."
         )
     elif not lost:
-        said.append(f"None of {total:,} outages makes a violation noticeably more likely.")
+        said.append(
+            f"None of {how_many(total, 'outage')} makes a violation noticeably more likely."
+        )
     if study.splitting:
         most = max(split["mw_cut_off"] for split in study.splitting)
         said.append(
@@ -214,8 +218,12 @@ def _tiles(study: Screening, rises: list[Rise]) -> list[tuple[str, str, str]]:
         tiles.append(("exact", "every scenario solved", "by Newton's method"))
     resumed = int(study.cost["resumed"])
     workers = int(study.cost["workers"])
-    at_a_time = f"{workers} outage{'s' if workers != 1 else ''} at a time"
-    text = f"{resumed:,} rows were there already" if resumed else at_a_time
+    at_a_time = f"{how_many(workers, 'outage')} at a time"
+    text = (
+        f"{how_many(resumed, 'row')} {'was' if resumed == 1 else 'were'} there already"
+        if resumed
+        else at_a_time
+    )
     tiles.append((seconds(study.cost["sweep_s"]), "for the sweep", text))
     return tiles
 
@@ -227,7 +235,8 @@ def _missing(study: Screening, num_full: int, num_details: int) -> list[str]:
     found = []
     if len(rows) > studied:
         found.append(
-            f"{len(rows) - studied:,} outages have no state to describe; why is in their row"
+            f"{how_many(len(rows) - studied, 'outage has', 'outages have')} no state to "
+            "describe; why is in their row"
         )
     unrated = int((~network.branch_rated).sum())
     if unrated:
@@ -235,7 +244,8 @@ def _missing(study: Screening, num_full: int, num_details: int) -> list[str]:
     failed = sum(row.unsolved > 0 for row in rows if row.num_scenarios)
     if failed:
         found.append(
-            f"{failed:,} outages have scenarios without a solution; the others are counted"
+            f"{how_many(failed, 'outage has', 'outages have')} scenarios without a solution; "
+            "the others are counted"
         )
     if num_full < studied:
         text = f"this page has every bus and branch of the worst {num_full:,} outages"
@@ -294,7 +304,7 @@ def _provenance(study: Screening) -> list[tuple[str, str]]:
         ("versions", ", ".join(f"{name} {version}" for name, version in about["versions"].items())),
         ("machine", f"{machine['processor']}, {machine['cores']} cores, {machine['system']}"),
         ("threads per worker", ", ".join(f"{name} {n}" for name, n in threads.items())
-         + f"; {int(study.cost['workers'])} workers"),
+         + f"; {how_many(int(study.cost['workers']), 'worker')}"),
     ]  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from gridshift.arguments import shown
+from gridshift.arguments import how_many, shown
 from gridshift.arrays import Int, Real
 from gridshift.errors import GridshiftError
 from gridshift.grid.network import Network
@@ -71,7 +71,8 @@ class GivenPowers:
         if num_rows is None or num_rows == self.num_rows:
             return np.arange(self.num_rows)
         if num_rows > self.num_rows:
-            told = f"{num_rows:,} asked for and the table has {self.num_rows:,} rows; ask for fewer"
+            there = how_many(self.num_rows, "row")
+            told = f"{num_rows:,} asked for and the table has {there}; ask for fewer"
             raise UncertaintyError(("scenarios",), told)
         return np.sort(rng.choice(self.num_rows, num_rows, replace=False))
 

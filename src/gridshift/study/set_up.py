@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from gridshift.arguments import how_many
 from gridshift.arrays import Complex
 from gridshift.errors import GridshiftError, NotConvergedError, ScenarioError
 from gridshift.grid.contingency import assess
@@ -100,7 +101,9 @@ def require_possible(network: Network, config: ScreenConfig) -> None:
     if config.method != EXACT:
         require_rows(network, min(number, BLOCK), "predicted scenarios", times=workers)
     needed = 8 * number + worker_bytes(network, config)
-    require_memory(needed, f"{number:,} scenarios on {workers} workers", count=number)
+    require_memory(
+        needed, f"{how_many(number, 'scenario')} on {how_many(workers, 'worker')}", count=number
+    )
 
 
 def worker_bytes(network: Network, config: ScreenConfig) -> int:

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gridshift.arguments import how_many
 from gridshift.errors import StorageError
 from gridshift.grid.contingency import outage_text
 from gridshift.grid.outage_list import Contingency
@@ -18,7 +19,7 @@ from gridshift.study.shared import SHARED, TOLD, share, shared_setting, told_of
 from gridshift.study.store import Store
 from gridshift.study.sweep import ready, study
 from gridshift.study.swept import Progress, Shard, Swept, swept
-from gridshift.study.text import json_value
+from gridshift.study.text import differences
 from gridshift.threads import Threads
 
 if TYPE_CHECKING:
@@ -140,12 +141,8 @@ def _differences(one: dict[str, Any], other: dict[str, Any]) -> str:
     """In what two studies differ, in words."""
     if one["grid_digest"] != other["grid_digest"]:
         return f"{one['grid']} and {other['grid']} aren't the same grid"
-    ours, theirs = one["config"], other["config"]
-    told = [
-        f"{name} {ours[name]} and {theirs.get(name)}"
-        for name in ours if ours[name] != theirs.get(name) and name not in NOT_OF_A_ROW
-    ]  # fmt: skip
-    return ", ".join(told) or "other scenarios, ratings or surrogates"
+    told = differences(one["config"], other["config"], of_no_account=NOT_OF_A_ROW)
+    return told or "other scenarios, ratings or surrogates"
 
 
 def _require_own(folder: Path, setting: Setting) -> None:
@@ -154,7 +151,7 @@ def _require_own(folder: Path, setting: Setting) -> None:
     for other, told in _studies(folder).items():
         if other != digest:
             mine = {"grid_digest": setting.network.digest, "grid": setting.network.name}
-            own = mine | {"config": json_value(asdict(setting.config))}
+            own = mine | {"config": asdict(setting.config)}
             raise StorageError(
                 f"{folder} holds shards of another study: {_differences(told, own)}; choose "
                 "another folder"
@@ -186,6 +183,7 @@ def _missing(found: Swept, of: int) -> str:
         names = ", ".join(outages[:SHOWN]) + (", ..." if len(outages) > SHOWN else "")
         each.append(f"{number}/{of} ({len(outages):,}: {names})")
     return (
-        f"rows of {len(found.missing):,} outages are missing; run these shards again with the same "
+        f"rows of {how_many(len(found.missing), 'outage')} are missing; run these shards again "
+        "with the same "
         f"command, --shard {'; '.join(each)}"
     )

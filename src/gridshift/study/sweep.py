@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gridshift.errors import GridshiftWarning
+from gridshift.arguments import how_many
+from gridshift.errors import GridshiftWarning, StorageError, StudyNotWrittenError
 from gridshift.grid.contingency import label_order
 from gridshift.grid.powerflow import solve
 from gridshift.grid.readers import read_grid
@@ -73,7 +74,8 @@ def screen(
         ScenarioError: a study file that can't be read, doesn't fit the grid, or describes
             scenarios that the method can't predict.
         SurrogateMismatchError: the surrogate is of another grid or does not suit the method.
-        StorageError: the folder cannot be written.
+        StorageError: the folder cannot be written; a `StudyNotWrittenError`, whose `result` is the
+            study, if only its table or report can't.
         MemoryNeededError: more scenarios than fit into memory; they are taken in blocks, and only
             a few numbers of each are kept.
         WorkersLostError: workers of the executor died; what they finished is in the folder.
@@ -147,14 +149,24 @@ def study(
         },
         about=about_this_run(network, setting.surrogate, threads=threads.limits),
     )
-    if store is not None:
-        from gridshift.study.report import write_report
+    if store is None:
+        return result
+    try:
+        return _written(result, store)
+    except StorageError as error:
+        raise StudyNotWrittenError(str(error), result) from error
 
-        result = replace(result, report=store.folder.resolve() / "report.html")
-        write_report(result, store)
-        table = [{"rank": number, **row.stored()} for number, row in enumerate(rows, 1)]
-        labels = {"bus_labels": network.bus_labels, "branch_labels": network.branch_labels}
-        store.finish(table, result.to_json(), labels=labels)
+
+def _written(result: Screening, store: Store) -> Screening:
+    """The study with its report, after writing that, the table and the summary."""
+    from gridshift.study.report import write_report
+
+    result = replace(result, report=store.folder.resolve() / "report.html")
+    write_report(result, store)
+    table = [{"rank": number, **row.stored()} for number, row in enumerate(result.rows, 1)]
+    network = result.network
+    labels = {"bus_labels": network.bus_labels, "branch_labels": network.branch_labels}
+    store.finish(table, result.to_json(), labels=labels)
     return result
 
 
@@ -203,11 +215,14 @@ def _stopped(rows: Sequence[OutageRow], config: ScreenConfig) -> list[str]:
         "all": f"{{}} used all {config.num_scenarios:,} scenarios and are less precise",
     }
     told = ", ".join(words[why].format(f"{n:,}") for why, n in sorted(counts.items()))
-    return [f"{drawn:,} scenarios were solved for {len(rows):,} outages: {told}"]
+    return [
+        f"{how_many(drawn, 'scenario was', 'scenarios were')} solved for "
+        f"{how_many(len(rows), 'outage')}: {told}"
+    ]
 
 
 def _met(met: list[warnings.WarningMessage]) -> list[str]:
     """Gridshift's own warnings, by their kind, once each with the number of times."""
     kinds = Counter(type(w.message) for w in met if isinstance(w.message, GridshiftWarning))
     first = {type(w.message): str(w.message) for w in reversed(met)}
-    return [f"{first[kind]} ({number} times)" for kind, number in kinds.items()]
+    return [f"{first[kind]} ({how_many(number, 'time')})" for kind, number in kinds.items()]

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gridshift.arguments import how_many
 from gridshift.errors import GridshiftError, StorageError, WorkersLostError
 from gridshift.grid.contingency import Outage, outage_text
 from gridshift.grid.equal_outages import EqualOutages
@@ -211,7 +212,8 @@ class _Sweep:
         if theirs or isinstance(error, BrokenExecutor | CancelledError | OSError):
             raise WorkersLostError(
                 f"the workers are gone ({type(error).__name__}: {error}); {len(self.rows):,} of "
-                f"{self._num:,} outages are in {self._store.folder if self._store else 'memory'}, "
+                f"{how_many(self._num, 'outage')} are in "
+                f"{self._store.folder if self._store else 'memory'}, "
                 "the same command goes on from there"
             ) from error
 

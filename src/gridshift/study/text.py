@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,26 @@ def json_lines(content: Mapping[str, Any]) -> str:
 
 def _compact(value: Any) -> str:
     return json.dumps(json_value(value), allow_nan=False)
+
+
+def differences(
+    one: Mapping[str, Any], other: Mapping[str, Any], *, of_no_account: Collection[str] = ()
+) -> str:
+    """In which settings two configurations differ, in words: `seed 0 and 1`; empty if in none.
+
+    Settings within a setting are told as `variation.impedance 0 and 0.1`.
+    """
+    told = []
+    for name in one:
+        first, second = json_value(one[name]), json_value(other.get(name))
+        if first == second or name in of_no_account:
+            continue
+        if isinstance(first, Mapping) and isinstance(second, Mapping):
+            told.append(differences(*({f"{name}.{k}": v for k, v in part.items()}
+                                      for part in (first, second))))  # fmt: skip
+        else:
+            told.append(f"{name} {first} and {second}")
+    return ", ".join(told)
 
 
 def json_value(value: Any) -> Any:

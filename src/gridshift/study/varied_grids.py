@@ -34,7 +34,8 @@ class Variation:
         shares = [finite(share, "outages") for share in self.outages]
         if any(share < 0 for share in shares) or sum(shares) > 1 + 1e-12:
             told = (
-                f"{', '.join(f'{share:g}' for share in shares)} must be shares of at most 1 in all"
+                f"{', '.join(f'{share:g}' for share in shares)}: the shares of the scenarios with "
+                "1, 2, ... branches out are numbers from 0 to 1, and not more than 1 together"
             )
             raise UncertaintyError(("outages",), told)
         for name, most in (("impedance", 1.0), ("set_points", 0.5)):

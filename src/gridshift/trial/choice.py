@@ -13,6 +13,7 @@ import numpy as np
 
 from gridshift.adapt.base import Base
 from gridshift.adapt.methods import METHODS, Context, Method, Predictor
+from gridshift.arguments import how_many
 from gridshift.errors import ContextError, GridshiftError
 from gridshift.grid.powerflow import solve
 from gridshift.threads import Threads
@@ -80,7 +81,7 @@ class Choice:
         if not best.meets:
             return f"no method keeps {' and '.join(asked)}; {name} comes closest, {best.mae:.3g}"
         said = f"{name} is the cheapest of {sum(c.meets for c in self.ledger)} that keep "
-        said += f"{' and '.join(asked)}: {best.total_s:.3g} s for {self.num_rows:,} rows"
+        said += f"{' and '.join(asked)}: {best.total_s:.3g} s for {how_many(self.num_rows, 'row')}"
         others = [c for c in self.ledger if c.name != EXACT and c.meets and not c.problem]
         if self.exact and others:
             soonest = min(others, key=lambda c: c.break_even_rows)

@@ -17,6 +17,9 @@ POSITIVE = {"vn_kv", "vn_hv_kv", "vn_mv_kv", "vn_lv_kv", "sn_mva", "sn_hv_mva", 
             "efficiency_percent", "max_loading_percent", "max_vm_pu"}  # fmt: skip
 NOT_NEGATIVE = {"length_km", "max_i_ka", "z_ohm", "in_ka", "min_vm_pu"}
 
+LARGEST = 1e15
+"""Numbers beyond it overflow inside pandapower, whose error names no element."""
+
 FILTERED = ("ext_grid", "gen", "line", "impedance", "dcline", "switch")
 """Tables of which pandapower computes with the rows in service alone."""
 
@@ -141,6 +144,11 @@ def _bad_numbers(part) -> Iterator[str]:
             bad = table.index[~np.isfinite(value)] if needed else table.index[np.isinf(value)]
             if len(bad) and not _may_be_infinite(column):
                 yield f"{labels_of(kind, bad)}: {column} is not a finite number"
+            if needed and len(bad := table.index[np.isfinite(value) & (np.abs(value) > LARGEST)]):
+                yield (
+                    f"{labels_of(kind, bad)}: {column} is {value[bad[0]]:g}; nothing in a grid is "
+                    f"beyond {LARGEST:g}"
+                )
             if column in POSITIVE:
                 bad = table.index[value <= 0]
                 if len(bad):
