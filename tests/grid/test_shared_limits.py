@@ -48,6 +48,8 @@ def test_each_generator_gives_what_matpowers_rule_says(rule):
     loads = nominal_loads(network)
     found = solve(network, loads, tol=1e-10, q_limits=True)
     theirs = by_matpower(network, rule)
+    assert found.at_limit is not None
+    assert theirs.voltage is not None
     assert found.at_limit[0, bus] == 1
     assert found.at_limit[0, other] == 0
     np.testing.assert_allclose(found.voltage[0], theirs.voltage, rtol=0, atol=1e-8)
@@ -67,6 +69,7 @@ def test_generators_at_the_slack_bus_share_by_their_ranges_beyond_their_limits()
     part = (given[here] - network.gen_q_min[here]) / (network.gen_q_max - network.gen_q_min)[here]
     assert part[0] == pytest.approx(part[1])
     assert part[0] < 0  # below their limits: a slack bus has none
+    assert found.at_limit is not None
     assert not found.at_limit[0, slack]
     power = found.voltage[0] * (network.admittance @ found.voltage[0]).conj()
     power -= network.injected(network.load_power)

@@ -174,7 +174,9 @@ def reactive_shares(network: Network) -> tuple[Real, Real]:
     low, high, bus = network.gen_q_min, network.gen_q_max, network.gen_bus
 
     def summed(values: Real) -> Real:
-        return np.bincount(bus, values, network.num_buses)[bus]
+        found = np.zeros(network.num_buses)
+        np.add.at(found, bus, values)
+        return found[bus]
 
     number = summed(np.ones(len(bus)))
     ranged = np.isfinite(high - low) & (low <= high)
