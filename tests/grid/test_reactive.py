@@ -97,6 +97,16 @@ def test_rows_depend_on_no_neighbour_and_no_thread(case118, make):
         np.testing.assert_array_equal(joined, getattr(whole, name))
 
 
+def test_a_row_without_a_solution_leaves_nothing_behind(case118):
+    loads = drawn(case118, 64)
+    alone = solve(case118, loads, q_limits=True)
+    heavy = loads.load_p.copy()
+    heavy[:40] *= 1e3
+    solve(case118, LoadScenarios(load_p=heavy, load_q=loads.load_q), q_limits=True)
+    again = solve(case118, loads, q_limits=True)
+    np.testing.assert_array_equal(again.voltage, alone.voltage)
+
+
 def test_streamed_rows_count_what_solved_rows_reach(case118):
     for network in (case118, tightened(case118, 0.1)):
         loads = drawn(network, 90)

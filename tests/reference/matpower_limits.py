@@ -51,7 +51,7 @@ def enforced(network, load_power, start, *, limits, rule: int, tol: float) -> En
         for b in np.flatnonzero(kind == REF):
             here = np.flatnonzero(bus == b)
             p[here[0]] = given[b].real - p[here[1:]].sum()
-        share(q, on & (kind[bus] != PQ), bus, given.imag, low, high)
+        share(q, on & (kind[bus] != PQ), bus, np.imag(given), low, high)
         above, below = on & (q > high + violation), on & (q < low - violation)
         if not (above | below).any():
             break

@@ -22,6 +22,8 @@ TOGETHER, ROUNDS = 8, 60
 """Rounds in which all buses on the wrong side change kind, and rounds in all; then one in each."""
 STEPS = 80
 """Newton steps of a row at most, all rounds together."""
+FOLLOWING_STEPS = 24
+"""The same of one step along the way, which is short and changes few kinds."""
 APART = 1e-7
 """Distance of a voltage from its set-point, as a share of it, that tells the side at the start."""
 
@@ -77,7 +79,7 @@ class LimitedNewton:
     ) -> None:  # fmt: skip
         """Rows that Newton's method has lost, followed from a solution with limits."""
         solve: Callable[[Real, Real], LimitedStates]
-        solve = partial(self._states, network, limit=limit, threads=threads)
+        solve = partial(self._states, network, limit=limit, threads=threads, steps=FOLLOWING_STEPS)
 
         def correct(power: Real, start: Real) -> LimitedStates:
             found = solve(power, start)
@@ -98,14 +100,15 @@ class LimitedNewton:
         out.side[np.ix_(rows, self._buses)] = found.side
 
     def _states(
-        self, network: Network, power: Real, start: Real, limit: float, threads: int
-    ) -> LimitedStates:
+        self, network: Network, power: Real, start: Real, limit: float, threads: int,
+        steps: int = STEPS,
+    ) -> LimitedStates:  # fmt: skip
         newton = self._newton
         removed = np.array(network.removed_branches, np.int64)
         ptr = np.array([0, len(removed)], np.int64)
         batch = NewtonBatch(newton.symbolic, newton.set_point, ptr, removed, power, start)
         out = LimitedStates.empty(len(power), newton.num_buses, len(self._buses))
-        rule = NewtonRule(limit, STEPS, STEPS, False, True, False)
+        rule = NewtonRule(limit, steps, steps, False, True, False)
 
         def kernel(work: tuple, out: LimitedStates, first: int, last: int) -> None:
             limited_states(

@@ -83,6 +83,8 @@ class HeldWork(NamedTuple):
     changed: Bool
     """(W,) whether one has in this round."""
     settled: Bool
+    stalls: Int
+    """(W,) Newton steps with these kinds that have not halved the mismatch."""
 
     @classmethod
     def new(cls, width: int, num_limited: int) -> "HeldWork":
@@ -99,6 +101,7 @@ class HeldWork(NamedTuple):
             rounds=np.zeros(width, np.int64),
             changed=np.zeros(width, bool),
             settled=np.zeros(width, bool),
+            stalls=np.zeros(width, np.int64),
         )
 
 

@@ -27,9 +27,10 @@ class Quantities(NamedTuple):
     angle: Real
     """(R, B) from -180 to 180."""
     gen_p: Real
-    """(R, G); generators at one bus share its reactive power, at a slack bus the active as well,
-    in equal parts."""
+    """(R, G); generators at a slack bus share its active power in equal parts."""
     gen_q: Real
+    """(R, G); generators at one bus share its reactive power by their ranges: each is at the same
+    part of its own. In equal parts where one has no limit; without any range, equally far off."""
     from_p: Real
     """(R, E) into each branch at its from end, 0 where it is out of service."""
     from_q: Real
@@ -70,7 +71,10 @@ class _Grid(NamedTuple):
     gen_of_load: Int
     gen_bus: Int
     gen_p: Real
-    share: Real
+    share_p: Real
+    share_q: Real
+    offset_q: Real
+    """(G,) reactive power besides the share, p.u."""
     branch_from: Int
     branch_to: Int
     inverse_square: Real
@@ -143,6 +147,7 @@ def _made(network: Network) -> _Grid:
     row_of = {label: row for row, label in enumerate(network.gen_labels)}
     rating = np.where(network.branch_rated[:, None], network.branch_rating, np.inf)
     number = np.bincount(network.gen_bus, minlength=network.num_buses)
+    share_q, offset_q = reactive_shares(network)
     flat = partial(np.ascontiguousarray, dtype=float)
     return _Grid(
         base_mva=float(network.base_mva),
@@ -153,12 +158,34 @@ def _made(network: Network) -> _Grid:
         load_bus=network.load_bus.astype(np.int64),
         gen_of_load=_generators_of(network.load_labels, row_of),
         gen_bus=network.gen_bus.astype(np.int64), gen_p=network.gen_p.copy(),
-        share=1.0 / number[network.gen_bus],
+        share_p=1.0 / number[network.gen_bus], share_q=share_q, offset_q=offset_q,
         branch_from=network.branch_from.astype(np.int64),
         branch_to=network.branch_to.astype(np.int64),
         inverse_square=1.0 / np.square(rating.ravel()),
         by_power=network.rating_kind == "power",
     )  # fmt: skip
+
+
+def reactive_shares(network: Network) -> tuple[Real, Real]:
+    """(G,) shares of the reactive power of a bus, and what each generator gives besides, p.u.
+
+    Source: MATPOWER, `pfsoln`; a generator at the same part of its range as the others at the bus.
+    """
+    low, high, bus = network.gen_q_min, network.gen_q_max, network.gen_bus
+
+    def summed(values: Real) -> Real:
+        found = np.zeros(network.num_buses)
+        np.add.at(found, bus, values)
+        return found[bus]
+
+    number = summed(np.ones(len(bus)))
+    ranged = np.isfinite(high - low) & (low <= high)
+    limited = summed(ranged.astype(float)) == number
+    least = np.where(limited, low, 0.0)
+    extent = np.where(limited, high - least, 0.0)
+    whole = summed(extent)
+    share = np.where(whole > 0, extent / np.where(whole > 0, whole, 1.0), 1.0 / number)
+    return share, least - share * summed(least)
 
 
 def _generators_of(labels: Sequence[str], row_of: dict[str, int]) -> Int:

@@ -11,7 +11,7 @@ def quantities(grid, rows, out):
     """Fill all of `out` but the angles: MW, Mvar, p.u. of voltage.
 
     What flows into the branches and the shunt of a bus is what is injected there; the generators
-    that hold its voltage give that and the demand, in equal parts as far as it isn't scheduled.
+    that hold its voltage give that and the demand, as far as it isn't scheduled.
     """
     num_buses, num_branches = len(grid.kind), len(grid.branch_from)
     base = grid.base_mva
@@ -67,8 +67,8 @@ def quantities(grid, rows, out):
             pg[b], qg[b] = pg[b] + pd[b], qg[b] + qd[b]
         for g in range(len(grid.gen_bus)):
             b = grid.gen_bus[g]
-            gen_p[g] = base * (pg[b] * grid.share[g] if grid.kind[b] == 3 else gen_p[g])
-            gen_q[g] = base * (qg[b] * grid.share[g])
+            gen_p[g] = base * (pg[b] * grid.share_p[g] if grid.kind[b] == 3 else gen_p[g])
+            gen_q[g] = base * (qg[b] * grid.share_q[g] + grid.offset_q[g])
         low, high = 0, 0
         for b in range(num_buses):
             pd[b], qd[b] = pd[b] * base, qd[b] * base

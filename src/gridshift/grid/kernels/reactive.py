@@ -30,6 +30,9 @@ from gridshift.grid.kernels.steps import (
     substitute,
 )
 
+STALLS = 6
+"""Steps that don't halve a mismatch after which a row is given up."""
+
 
 @compiled
 def limited_states(lanes, batch, limits, rule, work, held, out, first_block, last_block):
@@ -84,6 +87,7 @@ def newton(lanes, batch, limits, rule, work, held):
     for step in range(rule.max_steps + 1):
         if change_kinds(lanes, limits, rule.tolerance, batch.set_point, work, held):
             hold(lanes, symbolic, limits, batch.set_point, work, held)
+        end_stalled(w, step, work, held)
         left = still_active(w, rule.tolerance, step, work, held)
         if not left or step == rule.max_steps:
             break
@@ -110,6 +114,19 @@ def still_active(w, tolerance, step, work, held):
             else:
                 left = True
     return left
+
+
+@compiled
+def end_stalled(w, step, work, held):
+    """End lanes whose mismatch steps no longer halve, `STALLS` of them with the same kinds."""
+    for k in range(w):
+        if step == 0 or held.changed[k]:
+            held.stalls[k] = 0
+        elif not work.mismatch[k] <= 0.5 * work.previous_mismatch[k]:
+            held.stalls[k] += 1
+        work.previous_mismatch[k] = work.mismatch[k]
+        if held.stalls[k] == STALLS and not held.settled[k]:
+            work.active[k] = 0.0
 
 
 @compiled
