@@ -54,6 +54,30 @@ def test_surrogates_are_refused_with_limits(options):
         config(**options)
 
 
+def test_certified_predictions_are_the_exact_study(limited):
+    asked = config(spread=0.5, num_scenarios=60, seed=2)
+    exact = screen(asked)
+    predicted = screen(
+        config(
+            spread=0.5, num_scenarios=60, seed=2, method="tangent2", certify=1e-7, num_holdout=20
+        )
+    )
+    at_limit = 0
+    for row in predicted.rows:
+        other = exact.row(row.outage)
+        if row.status != "solved":
+            continue
+        assert row.unsolved == pytest.approx(other.unsolved)
+        assert row.any_at_limit == pytest.approx(other.any_at_limit)
+        at_limit += 0 < row.any_at_limit < 1 and row.certified["predicted"] + (
+            row.certified["repaired"]
+        ) > 0  # fmt: skip
+        np.testing.assert_allclose(row.bus_at_q_max, other.bus_at_q_max)
+        # 1e-7 p.u. of power, times the condition of these grids
+        np.testing.assert_allclose(row.bus_voltage_mean, other.bus_voltage_mean, atol=1e-6)
+    assert at_limit > 5
+
+
 def test_the_solve_command_tells_what_is_reached():
     said = CliRunner().invoke(
         main, ["solve", "case118", "--scenarios", "20", "--q-limits", "--threads", "1", "--json"]

@@ -88,6 +88,7 @@ def certify(
     tol: float = 1e-6,
     correct_share: float = 0.0,
     threads: int = 1,
+    q_limits: bool = False,
 ) -> Certified:
     """Predictions of which every row is within `tol` of power balance, or marked by NaN.
 
@@ -100,6 +101,8 @@ def certify(
         correct_share: part of the rows, those furthest from balance, that are corrected to 1e-8
             even if they are within `tol`.
         threads: worker threads; results don't depend on it.
+        q_limits: keep reactive limits: rows whose generators would exceed one are solved. Outputs
+            have no magnitude for buses of generators, so of such a row only `voltage` is whole.
 
     Raises:
         GridshiftError: set-points in x that aren't the network's, shapes that don't fit, or a
@@ -113,6 +116,7 @@ def certify(
         tol=tol,
         correct_share=correct_share,
         threads=threads,
+        q_limits=q_limits,
     )
     return Certified(tol=tol, layout=layout, loads=loads, network=network, rows=rows)
 
@@ -126,6 +130,7 @@ class CertifiedPredictor:
     layout: Layout
     tol: float = 1e-6
     correct_share: float = 0.0
+    q_limits: bool = False
 
     def certified(self, x: Real) -> Certified:
         """The prediction with voltages, origin and mismatch of each row."""
@@ -134,7 +139,8 @@ class CertifiedPredictor:
     def correct(self, x: Real, y: Real) -> Certified:
         """Rows predicted already, corrected where they need it."""
         return certify(
-            self.network, self.layout, x, y, tol=self.tol, correct_share=self.correct_share
+            self.network, self.layout, x, y, tol=self.tol, correct_share=self.correct_share,
+            q_limits=self.q_limits,
         )  # fmt: skip
 
     def predict(self, x: Real) -> Real:

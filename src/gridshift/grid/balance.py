@@ -11,15 +11,18 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gridshift.arrays import Bool, Complex, Int, Real
 from gridshift.errors import GridshiftError
 from gridshift.grid.engine import ACCELERATE_FROM, CHORD_STEPS
 from gridshift.grid.equations import require_reachable
 from gridshift.grid.kernels.certify import chord_from
+from gridshift.grid.limited_balance import beyond_limits
 from gridshift.grid.network import Network
 from gridshift.grid.powerflow import RowStatus, islanded, solve
 from gridshift.grid.prepared import Prepared, prepare
+from gridshift.grid.reactive import ReactiveLimits
 from gridshift.grid.scenarios import LoadScenarios, demands
 from gridshift.grid.topology import RETAINED
 from gridshift.grid.workspace import Stopping
@@ -106,6 +109,8 @@ class Repaired:
     seconds: dict[str, float]
     """Wall time of `check`, `repair` and `solve`."""
     reason: str = ""
+    at_limit: NDArray[np.int8] | None = None
+    """(R, B) as in `BatchSolution`; None unless reactive limits are kept."""
 
     @property
     def returned(self) -> Bool:
@@ -152,8 +157,12 @@ def repair(
     tol: float = 1e-6,
     correct_share: float = 0.0,
     threads: int = 1,
+    q_limits: bool = False,
 ) -> Repaired:
     """Bring every state within `tol`, or mark it.
+
+    With reactive limits a row whose generators hold their voltages within their limits keeps its
+    state; every other row is solved, with limits, and has kinds of buses of its own.
 
     Args:
         network: the topology.
@@ -163,13 +172,15 @@ def repair(
         correct_share: share of the rows, those furthest from balance, that are corrected to 1e-8
             even if they are within `tol`.
         threads: worker threads; results don't depend on it.
+        q_limits: keep the reactive limits of generators.
 
     Raises:
         ScenarioError: loads whose shape doesn't fit the network.
         GridshiftError: a tolerance that isn't positive or that no row reaches, a share outside 0
-            to 1, or another number of states than of loads.
+            to 1, another number of states than of loads, or a limit that is no range.
     """
     require_reachable(network, tol)
+    limited = q_limits and ReactiveLimits.of(network) is not None
     if not 0 <= correct_share <= 1:
         raise GridshiftError(f"share of rows {correct_share}; give a number from 0 to 1")
     unit = network.tolerance_base
@@ -182,6 +193,7 @@ def repair(
         return Repaired(
             voltage=cut.voltage, origin=np.full(rows, int(Origin.MARKED)), status=cut.status,
             mismatch=cut.mismatch, given=none, seconds=_seconds(), reason=cut.reason,
+            at_limit=np.zeros(cut.voltage.shape, np.int8) if q_limits else None,
         )  # fmt: skip
     parts = np.empty((rows, 2 * network.num_buses))
     given_rows = _Given(prepared, state, load_p, load_q, threads)
@@ -202,18 +214,26 @@ def repair(
             )
             origin[block][good] = Origin.REPAIRED
             off[block][good] = False
-    left, voltage = np.flatnonzero(off), parts.view(np.complex128)
-    repaired = time.perf_counter()
-    reason = ""
+    voltage, reason = parts.view(np.complex128), ""
+    if limited:
+        off |= beyond_limits(network, loads, voltage, ~off, target * unit)
+    left, repaired = np.flatnonzero(off), time.perf_counter()
+    at_limit = np.zeros(voltage.shape, np.int8) if q_limits else None
     if len(left):
-        solution = solve(prepared, loads.rows(left), tol=target, threads=threads)
+        # with limits near the nose a wider tolerance would settle rows that the solver doesn't
+        within = min(target, EXACT) if limited else target
+        solution = solve(
+            prepared, loads.rows(left), tol=within, threads=threads, q_limits=limited
+        )  # fmt: skip
+        if at_limit is not None and solution.at_limit is not None:
+            at_limit[left] = solution.at_limit
         voltage[left], mismatch[left] = solution.voltage, solution.mismatch
         status[left], reason = solution.status, solution.reason
         origin[left] = np.where(solution.solved, Origin.SOLVED, Origin.MARKED)
     return Repaired(
         voltage=voltage, origin=origin, status=status, mismatch=mismatch, given=given,
         seconds=_seconds(checked - began, repaired - checked, time.perf_counter() - repaired),
-        reason=reason,
+        reason=reason, at_limit=at_limit,
     )  # fmt: skip
 
 

@@ -8,14 +8,15 @@ from gridshift.adapt.certificate import CertifiedPredictor
 from gridshift.adapt.context import Context
 from gridshift.adapt.datasets import Dataset, generate
 from gridshift.adapt.method import Method
-from gridshift.arrays import Real
+from gridshift.arrays import Complex, Real
 from gridshift.errors import GridshiftError
 from gridshift.grid.contingency import Outage, outage_text
 from gridshift.grid.equations import worst_mismatch
 from gridshift.grid.layout import Layout
 from gridshift.grid.network import Network
+from gridshift.grid.powerflow import solve
 from gridshift.grid.statistics import Statistics
-from gridshift.study.counted import counted, interval
+from gridshift.study.counted import counted, interval, limits_reached
 from gridshift.study.risk import risk_of, wilson
 from gridshift.study.row import CERTIFIED, FAILED, Clock
 from gridshift.study.setting import Setting
@@ -56,8 +57,9 @@ def adapted(setting: Setting, outage: Outage, network: Network, clock: Clock) ->
     corrected = CertifiedPredictor(
         predictor=predictor, network=left, layout=layout,
         tol=NO_LIMIT if config.certify is None else config.certify,
-        correct_share=config.correct_share,
+        correct_share=config.correct_share, q_limits=config.q_limits,
     )  # fmt: skip
+    at_limit, any_at_limit = np.zeros((2, left.num_buses), np.int64), 0
     for rows in setting.blocks():
         x = layout.pack_inputs(left, setting.loads.rows(rows))
         with clock("predict"):
@@ -68,6 +70,10 @@ def adapted(setting: Setting, outage: Outage, network: Network, clock: Clock) ->
                 kept = corrected.correct(x, y)
             voltage = kept.voltage
             _tally(certified, kept)
+            if kept.rows.at_limit is not None:
+                side = kept.rows.at_limit
+                at_limit += np.stack([(side > 0).sum(0), (side < 0).sum(0)])
+                any_at_limit += int(side.any(1).sum())
         with clock("risk"):
             statistics.add_complex(voltage)
             predicted.statistics.add_complex(voltage)
@@ -80,15 +86,29 @@ def adapted(setting: Setting, outage: Outage, network: Network, clock: Clock) ->
         row = counted(setting, limited, statistics, marked) | solves | {"certified": certified}
         told, failing = corrected.predict, wilson(marked, setting.loads.num_rows)
         num_rows = statistics.num_rows
+        if config.q_limits:
+            row |= limits_reached(left, at_limit, any_at_limit, num_rows)
+            told = predictor.predict  # errors of the predictions, on rows without limits
     if num_rows:
         y_hat = told(holdout.x)
-        pair = (layout.unpack_voltage(holdout.x, y) for y in (y_hat, holdout.y))
+        pair = [layout.unpack_voltage(holdout.x, y) for y in (y_hat, holdout.y)]
+        if config.q_limits:
+            pair = _with_limits(corrected, holdout)
         found = predicted.exceeded(
             predicted.largest_errors(*pair), num_holdout=len(holdout), num_rows=num_rows
         )
         row |= interval(found.of_the_rest(failing))
         row |= _holdout_errors(setting, layout, holdout, y_hat)
     return row
+
+
+def _with_limits(corrected: CertifiedPredictor, holdout: Dataset) -> list[Complex]:
+    """Voltages of the hold-out with limits kept, as certified and as solved, where both are."""
+    loads = corrected.layout.unpack_loads(holdout.x)
+    solution = solve(corrected.network, loads, q_limits=True)
+    found = corrected.certified(holdout.x)
+    both = solution.solved & found.rows.returned
+    return [found.voltage[both], solution.voltage[both]]
 
 
 def solved_context(

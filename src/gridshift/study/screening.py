@@ -69,7 +69,8 @@ class ScreenConfig:
     seasonal_factor: float = 1.0
     """What all ratings are multiplied by."""
     q_limits: bool = False
-    """Whether generators keep their reactive limits, scenario by scenario; exact rows only."""
+    """Whether generators keep their reactive limits, scenario by scenario: in exact rows, and in
+    predicted ones with `certify`, as those that would exceed one are then solved."""
     distributed_slack: ShareBy | None = None
     """By what generators share losses and changes of demand, scenario by scenario, as in `solve`;
     exact rows only. None: the slack bus alone."""
@@ -138,10 +139,11 @@ class ScreenConfig:
     def _check_generators(self) -> None:
         """What generators do, and who may be asked about it."""
         named = self.method if self.method != EXACT else ", ".join(self.beside)
-        if self.q_limits and named:
+        if self.q_limits and named and (self.beside or self.certify is None):
+            more = "" if self.beside else ", or give certify: rows at limits are then solved"
             raise GridshiftError(
                 f"{named} takes every generator to hold its voltage, so q_limits is for exact rows "
-                "alone; leave one of them out"
+                f"alone; leave one of them out{more}"
             )
         shared = self.distributed_slack is not None
         if shared and named:
