@@ -23,6 +23,7 @@ from gridshift.grid.network import Network
 from gridshift.grid.prepared import prepare
 from gridshift.grid.scenarios import LoadScenarios
 from gridshift.grid.solution import BatchSolution, RowStatus
+from gridshift.grid.voltage_dependence import drawn
 
 ShareBy = Literal["generation", "headroom", "given"]
 
@@ -149,8 +150,11 @@ def _given_at_slack(network: Network, voltage: Complex, load_p: Real) -> Real:
     for column, y in zip(row.coords[1], row.data, strict=True):
         power += e[:, bus] * (y.real * e[:, column] - y.imag * f[:, column])
         power += f[:, bus] * (y.real * f[:, column] + y.imag * e[:, column])
+    rates = drawn(
+        network, np.ones(network.num_loads, complex), network.v_start
+    )  # set-points are in it
     for load in np.flatnonzero(network.load_bus == bus):
-        power += load_p[:, load]
+        power += load_p[:, load] * rates[load].real
     return power
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from gridshift.arrays import Real
 from gridshift.grid.after_outage import static_supply
-from gridshift.grid.network import Network
+from gridshift.grid.network import LOAD_SHARES, Network
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +63,7 @@ def with_columns(network: Network, labels: Sequence[str]) -> Network:
         load_labels=(*network.load_labels, *labels),
         load_bus=np.append(network.load_bus, [column.bus for column in columns]),
         load_power=np.append(network.load_power, [-column.power for column in columns]),
+        **{name: np.append(getattr(network, name), np.zeros(len(columns))) for name in LOAD_SHARES},
         outage_of=None,
     )
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridshift.grid.network import BusKind, Network
+from gridshift.grid.voltage_dependence import dependent_buses
 
 Index = NDArray[np.int32]
 
@@ -72,6 +73,11 @@ class Symbolic(NamedTuple):
     branch_entry: Index
     """(E, 4) entry of each stamp, -1 in a slack row."""
 
+    # loads
+    dependent_bus: Index
+    """(K,) buses with loads that depend on the voltage."""
+    dependent_node: Index
+
     # sizes
     num_unknowns: int
     num_pv: int
@@ -122,6 +128,8 @@ def analyse(network: Network) -> Symbolic:
         **elimination,
         **entries,
         **_contributions(network, entry_of),
+        dependent_bus=_index(dependent := dependent_buses(network).tolist()),
+        dependent_node=_index([node_of[bus] for bus in dependent]),
         num_unknowns=int(first[-1]),
         num_pv=s.count(1),
         num_entries=len(entry_of),
