@@ -10,6 +10,7 @@ import gridshift as gs
 from gridshift.errors import GridshiftWarning
 from gridshift.grid.powerflow import solve
 from gridshift.grid.readers.powerio_network import read_with_powerio
+from gridshift.grid.readers.unfollowed_controls import unfollowed
 from gridshift.grid.scenarios import LoadScenarios, nominal_loads
 from gridshift.grid.solution import RowStatus
 from tests.grid.test_readers_powerio import RAW_33
@@ -173,6 +174,67 @@ def test_a_file_has_the_controls_of_the_network_and_says_what_is_not_followed(fe
         network = gs.from_pandapower(net)
     found = solve(network, nominal_loads(network), controls=True)
     assert found.positions.shape == (1, 0)
+    DiscreteTapControl(net, 0, 0.99, 1.01)
+    with pytest.warns(GridshiftWarning, match="trafo:0: a second controller is not followed"):
+        assert gs.from_pandapower(net).controls == ()
+
+
+@pytest.mark.parametrize(
+    ("entry", "value"),
+    [("_object", "{"), ("_object", "[1]"), ("_object", '{"element": "trafo"}'),
+     ("_object", '{"element": "trafo", "element_index": 0, "side": "lv", "vm_lower_pu": "x"}'),
+     ("_object", '{"shunt_index": 7, "element_index": [1, 2]}'), ("_class", "Unknown")],
+)  # fmt: skip
+def test_a_controller_that_says_nothing_sensible_moves_nothing(entry, value, tmp_path):
+    import json
+
+    import pandapower as pp
+    from pandapower.control import DiscreteTapControl
+
+    net = tapped()
+    DiscreteTapControl(net, 0, 0.99, 1.01)
+    path = tmp_path / "net.json"
+    pp.to_json(net, str(path))
+    content = json.loads(path.read_text())
+    table = json.loads(content["_object"]["controller"]["_object"])
+    table["data"][0][0][entry] = value
+    content["_object"]["controller"]["_object"] = json.dumps(table)
+    path.write_text(json.dumps(content))
+    with pytest.warns(GridshiftWarning, match="not followed|lacks its band"):
+        assert gs.read_grid(path).controls == ()
+
+
+def test_formats_say_what_they_regulate():
+    xiidm = (
+        '<iidm:load id="L1" p0="1"><iidm:zipModel c0p="1"/></iidm:load><iidm:load id="L2"/>'
+        '<iidm:shunt id="S1" voltageRegulatorOn="true"/><iidm:shunt id="S2"/>'
+        '<iidm:twoWindingsTransformer id="T1"><iidm:ratioTapChanger regulating="true">'
+    )
+    ucte = (
+        "##C 2007\n##R\nXA____11 XB____11 1 1.25  9  3 110.0\nXA____11 XC____11 1 1.25  9  3\n##E\n"
+    )
+    epc = (
+        'load data [1] id long_id st mw mvar mw_i\n5 "" 345 "1" "load" : 1 90 30 2 0 0 0 1 1\n'
+        'svd data [1] id\n7 "" 345 "1" "" : 1 1 5 0.0\n8 "" 345 "1" "" : 1 0 5 0.0\n'
+    )
+    aux = (
+        'DATA (Shunt, [BusNum, ShuntID, ShuntMode])\n{\n  4 "1" "Discrete"\n  6 "1" "Fixed"\n}\n'
+        'DATA (Load, [BusNum, LoadID, LoadMW, LoadZMW])\n{\n  5 "1" 90 3.5\n  7 "2" 1 0\n}\n'
+    )
+    cdf = "BRANCH DATA FOLLOWS\n   4    7  1  1 1 1  0.0\n   4    9  1  1 1 2  0.0\n-999\n"
+    expected = {
+        "xiidm": [("L1", "load"), ("T1", "tap"), ("S1", "shunt")],
+        "ucte": [("XA____11 XB____11 1", "tap")],
+        "pslf": [("bus 5", "load"), ("bus 7", "shunt")],
+        "powerworld": [("bus 5", "load"), ("bus 4", "shunt")],
+        "ieee-cdf": [("4-9", "tap")],
+    }
+    texts = {"xiidm": xiidm, "ucte": ucte, "pslf": epc, "powerworld": aux, "ieee-cdf": cdf}
+    for kind, pairs in expected.items():
+        told = list(unfollowed(kind, texts[kind], []))
+        assert len(told) == len(pairs), (kind, told)
+        for (name, what), words in zip(pairs, told, strict=True):
+            assert words.startswith(f"{name}: the {what}"), (kind, told)
 
 
 def test_controls_of_other_formats_are_named(tmp_path):

@@ -52,16 +52,29 @@ def controllers(net: Any) -> list[Controller]:
         return []
     found = []
     for row in table.to_dict("records"):
-        one, level = row["object"], np.atleast_1d(row.get("level", 0))
-        if not row.get("in_service", True):
-            continue
-        if isinstance(one, Mapping):  # of a file
-            values = json.loads(one["_object"]) if isinstance(one.get("_object"), str) else {}
-            kind = str(one.get("_class"))
-        else:
-            values, kind = vars(one), type(one).__name__
-        found.append(Controller(kind, values, float(level[0]) if len(level) else 0.0))
+        if row.get("in_service", True):
+            kind, values = _described(row["object"])
+            found.append(Controller(kind, values, _level(row.get("level"))))
     return found
+
+
+def _described(one: Any) -> tuple[str, Mapping[str, Any]]:
+    """Class and values of a controller, of which a file holds the text that `to_json` wrote."""
+    if not isinstance(one, Mapping):
+        return type(one).__name__, getattr(one, "__dict__", {})
+    try:
+        values = json.loads(one["_object"])
+    except (KeyError, TypeError, ValueError):
+        values = {}
+    return str(one.get("_class")), values if isinstance(values, dict) else {}
+
+
+def _level(given: Any) -> float:
+    """The first of its levels."""
+    try:
+        return float(np.ravel(given)[0])
+    except (IndexError, TypeError, ValueError):
+        return 0.0
 
 
 def _plain(value: Any) -> Any:
@@ -97,14 +110,21 @@ def step_controls(
     changers: list[Changer] = []
     shunts: list[StepControl] = []
     refused: dict[str, list[str]] = {}
+    taken: set[str] = set()
+    tabulated = _tabulated(net)
     levels = sorted({one.level for one in controllers(net)})
     for one in controllers(net):
         table, elements = one.elements
         level, name = levels.index(one.level), ", ".join(f"{table}:{i}" for i in elements[:5])
         if one.kind in WITHOUT_EFFECT:
             continue
-        why = f"a {one.kind} is not followed"
-        if one.kind == "DiscreteTapControl" and table == "trafo":
+        why, before = f"a {one.kind} is not followed", len(taken)
+        taken |= (own := {f"{table}:{i}" for i in elements})
+        if len(taken) < before + len(own):
+            why = "a second controller is not followed"
+        elif not own.isdisjoint(tabulated):
+            why = "a shunt with its steps in a table is not moved"
+        elif one.kind == "DiscreteTapControl" and table == "trafo" and elements:
             made = [_changer(grid, one, index, level) for index in elements]
             changers += [c for c in made if isinstance(c, Changer)]
             why = next((c for c in made if isinstance(c, str) and c), "")
@@ -122,6 +142,13 @@ def step_controls(
             "voltage; they stay where they are unless controls are asked for"
         )
     return found, notes
+
+
+def _tabulated(net: Any) -> set[str]:
+    """Shunts with their steps in a table."""
+    if "step_dependency_table" not in getattr(net.get("shunt"), "columns", ()):
+        return set()
+    return {f"shunt:{i}" for i, own in net.shunt.step_dependency_table.items() if own == 1}
 
 
 def _more(names: Sequence) -> str:
@@ -217,8 +244,9 @@ def _shunt(
         return ""
     target, tol, stride = (one.number(n) for n in ("vm_set_pu", "tol", "increment"))
     start = 0.0 if one.values.get("reset_at_init") else float(shunt.step)
-    whole = all(value == round(value) for value in (start, stride, at))
-    if not np.isfinite((target, tol, stride, at)).all() or not whole or not 0 <= start <= at:
+    known = bool(np.isfinite((start, target, tol, stride, at)).all())
+    whole = known and all(value == round(value) for value in (start, stride, at))
+    if not (whole and 0 <= start <= at < MOST_POSITIONS and stride >= 1):
         return "a shunt without whole steps from 0 to max_step is not moved"
     if one.values.get("reset_at_init") and float(shunt.step) != 0:
         return "a shunt that starts at step 0 whatever the network says is not moved"
