@@ -152,8 +152,9 @@ def test_python_refuses_as_the_command_does(free):
         gs.train(network, gs.SurrogateConfig(num_rows=10**9))
     with pytest.raises(MemoryNeededError, match="scenarios"):
         gs.generate(network, huge)
+    config = gs.ScreenConfig(grid="case14", method="icw", num_context=10**9)
     with pytest.raises(MemoryNeededError, match="context"):
-        gs.screen(gs.ScreenConfig(grid="case14", num_context=10**9), network=network)
+        gs.screen(config, network=network)
     with pytest.raises(MemoryNeededError, match="scenarios on"):
         gs.screen(
             gs.ScreenConfig(grid="case14", method="newton", num_scenarios=10**9), network=network

@@ -61,9 +61,9 @@ def test_factors_solve_the_jacobian_of_every_lane(case):
     network, engine, work, voltage = case
     symbolic, lanes = engine.symbolic, engine.newton_lanes
     steps.power_balance(lanes, lanes, symbolic, work.admittance, work)
-    steps.jacobian(lanes, symbolic, work.admittance, work.voltage, work.factors)
+    steps.fill_jacobian(lanes, symbolic, work)
     filled = np.zeros_like(work.factors)
-    plain(steps.jacobian)(lanes, symbolic, work.admittance, work.voltage, filled)
+    plain(steps.fill_jacobian)(lanes, symbolic, work._replace(factors=filled))
     np.testing.assert_allclose(work.factors, filled, atol=ROUNDING)
     steps.factorise(lanes, symbolic, work.factors, work.growth)
     plain(steps.factorise)(lanes, symbolic, filled, np.zeros_like(work.growth))

@@ -253,8 +253,11 @@ def change(net, table, index, column, value):
         ([("load", 2, "p_mw", float("nan"))], ["load:2: p_mw is not a finite number"]),
         ([("ext_grid", 0, "in_service", False)],
          ["has no slack: no ext_grid and no gen with slack=True is in service"]),
-        ([("load", [1, 3], "const_z_p_percent", 20.0)],
-         ["load:1, load:3: constant-current and constant-impedance shares are not supported"]),
+        ([("load", [1, 3], "const_z_p_percent", 60.0), ("load", [3], "const_i_p_percent", 60.0),
+          ("load", [2], "const_i_q_percent", -1.0)],
+         ["load:3: const_z_p_percent and const_i_p_percent must be 0 to 100 and 100 at most in all",
+          "load:2: const_z_q_percent and const_i_q_percent must be 0 to 100 and 100 at most in "
+          "all"]),
         ([("line", 4, "from_bus", 99)], ["line:4: from_bus is not in the bus table"]),
         ([("line", 4, "length_km", 0.0)],
          ["line:4 has no impedance; join its buses with a bus-bus switch"]),

@@ -95,11 +95,11 @@ def test_the_pi_model_is_the_one_by_hand():
     assert abs(solved(net)[1]) == pytest.approx(abs(v), abs=1e-9)
 
 
-def test_loads_that_depend_on_voltage_are_refused_unless_an_option_makes_them_constant():
+def test_an_option_makes_loads_that_depend_on_voltage_constant():
     net = voltage_dependent()
-    with pytest.raises(GridFileError, match="constant-impedance shares"):
-        read_grid(net)
+    assert read_grid(net).load_impedance.tolist() == [0.5] * 4
     net.user_pf_options = {"voltage_depend_loads": False}
+    assert not read_grid(net).load_impedance.any()
     assert np.abs(solved(net) - pandapowers_voltages(net)).max() < TOLERANCE
 
 

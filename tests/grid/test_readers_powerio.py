@@ -88,18 +88,38 @@ two buses
 """
 
 
-def test_a_constant_admittance_draws_what_it_does_in_pss_e(tmp_path):
+def test_parts_of_a_load_draw_what_they_do_in_pss_e(tmp_path):
     path = tmp_path / "two.raw"
-    path.write_text(RAW_33.format(load="20.0,10.0,0.0,0.0,30.0,-15.0"))
+    path.write_text(RAW_33.format(load="20.0,10.0,7.0,4.0,30.0,-15.0"))
     network = gs.read_grid(path)
     v = solved(network)
-    assert abs(v[1]) < 0.99  # else constant power would do
-    # P = PL + YP |v|^2 and Q = QL - YQ |v|^2: inductive where YQ is negative
-    drawn = (20 + 30 * abs(v[1]) ** 2 + 1j * (10 + 15 * abs(v[1]) ** 2)) / 100
+    size = abs(v[1])
+    assert size < 0.99  # else constant power would do
+    # P = PL + IP |v| + YP |v|^2 and Q = QL + IQ |v| - YQ |v|^2: inductive where YQ is negative
+    drawn = (20 + 7 * size + 30 * size**2 + 1j * (10 + 4 * size + 15 * size**2)) / 100
     y = 1 / (0.01 + 0.1j)
     arriving = v[1] * np.conj(y * (v[0] - v[1]) - 0.01j * v[1])
     assert abs(arriving - drawn) < 1e-9
-    assert network.load_power.tolist() == [0.2 + 0.1j]
+    np.testing.assert_allclose(network.load_power, [0.57 + 0.29j], rtol=1e-14)
+    # a scenario that doubles the demand doubles every part of it
+    loads = gs.LoadScenarios(
+        load_p=2 * network.load_power.real[None], load_q=2 * network.load_power.imag[None]
+    )
+    v = gs.solve(network, loads, tol=1e-10).voltage[0]
+    size = abs(v[1])
+    drawn = (20 + 7 * size + 30 * size**2 + 1j * (10 + 4 * size + 15 * size**2)) / 50
+    assert abs(v[1] * np.conj(y * (v[0] - v[1]) - 0.01j * v[1]) - drawn) < 1e-9
+
+
+def test_parts_belong_to_the_load_that_has_them(tmp_path):
+    others = "2,'A ',1,1,1,6.0,2.0,4.0,0.0,0.0,0.0\n2,'B ',1,1,1,5.0,2.0,0.0,0.0,0.0,-3.0\n"
+    text = RAW_33.format(load="20.0,10.0,0.0,0.0,0.0,0.0")
+    path = tmp_path / "two.raw"
+    path.write_text(text.replace("0 / END OF LOAD", others + "0 / END OF LOAD"))
+    network = gs.read_grid(path)
+    np.testing.assert_allclose(network.load_power, [0.2 + 0.1j, 0.1 + 0.02j, 0.05 + 0.05j])
+    np.testing.assert_allclose(network.load_current, [0, 0.4, 0])
+    np.testing.assert_allclose(network.load_impedance, [0, 0, 0.6j])
 
 
 def test_it_does_so_in_every_version(tmp_path):
@@ -125,16 +145,18 @@ def test_it_does_so_in_every_version(tmp_path):
         path = tmp_path / f"case9.{ending}"
         path.write_text(text)
         network, plain = gs.read_grid(path), gs.read_grid(source)
-        difference = network.bus_shunt - plain.bus_shunt
-        assert np.flatnonzero(difference).tolist() == [network.load_bus[0]]
-        assert abs(difference.sum() - (0.1 - 0.04j)) < 1e-12
-        np.testing.assert_allclose(network.load_power, plain.load_power, atol=1e-12)
+        assert np.flatnonzero(network.load_impedance).tolist() == [0]
+        part = network.load_impedance[0] * (power := network.load_power[0]).real
+        assert abs(part.real - 0.1) < 1e-12
+        assert abs(network.load_impedance[0].imag * power.imag - 0.04) < 1e-12
+        assert abs(power - plain.load_power[0] - (0.1 + 0.04j)) < 1e-12
+        np.testing.assert_allclose(network.load_power[1:], plain.load_power[1:], atol=1e-12)
 
 
 def test_what_cannot_be_held_is_refused_by_name(tmp_path):
     path = tmp_path / "two.raw"
-    path.write_text(RAW_33.format(load="20.0,10.0,3.0,0.0,0.0,0.0"))
-    with pytest.raises(GridFileError, match=r"two\.raw: load 2-1 draws constant current"):
+    path.write_text(RAW_33.format(load="20.0,10.0,30.0,0.0,-50.0,0.0"))
+    with pytest.raises(GridFileError, match=r"two\.raw: load 2-1 has parts .* cancel each other"):
         gs.read_grid(path)
     path.write_text("nothing of the kind")
     with pytest.raises(GridFileError, match="powerio can't read it: "):

@@ -102,6 +102,10 @@ distributed_slack_option = click.option(
     help="Generators share losses and changes of demand, by their schedule, by what their active "
     "limits leave, or by the file's factors.  [default: the slack bus alone]",
 )  # fmt: skip
+controls_option = click.option(
+    "--controls", is_flag=True,
+    help="Let tap changers and shunts move in steps to hold their voltages.",
+)  # fmt: skip
 seed_option = click.option(
     "--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True,
     help="Root random seed.",

@@ -17,6 +17,7 @@ from gridshift.cli.group import command
 from gridshift.cli.kernels import watch_compiler
 from gridshift.cli.options import (
     GRID_KEY,
+    controls_option,
     distributed_slack_option,
     grid_argument,
     outage_option,
@@ -51,6 +52,9 @@ BLOCK_BYTES = 1 << 28
         "distributed_slack": "by what generators share losses and changes of demand; else null",
         "generation_mw": "with --distributed-slack: mean active power over the solved rows of each "
         "generator that takes part, MW; else null",
+        "controls": "with --controls: by tap changer or shunt its position in the file (`start`), "
+        "the lowest, mean and highest over the solved rows (`least`, `mean`, `most`), and the "
+        "share of these rows in which it has moved (`moved`); else null",
         "worst_mismatch": "largest power mismatch of a solved row, p.u.",
         "worst_mismatch_mva": "the same in MW or Mvar",
         "warm_up_s": "time for the nominal point and two rows beforehand, s, compiling included",
@@ -68,6 +72,7 @@ BLOCK_BYTES = 1 << 28
         "gridshift solve case14 --out state14 --json",
         "gridshift solve case14 --q-limits",
         "gridshift solve case14 --distributed-slack generation",
+        "gridshift solve case14 --controls",
     ],
 )
 @grid_argument
@@ -77,6 +82,7 @@ BLOCK_BYTES = 1 << 28
 @seed_option
 @q_limits_option
 @distributed_slack_option
+@controls_option
 @click.option(
     "--threads", type=click.IntRange(1, 1024), help="Threads to use.  [default: all cores]"
 )
@@ -86,7 +92,8 @@ BLOCK_BYTES = 1 << 28
 )  # fmt: skip
 def solve(
     grid: str, outage: str, scenarios: int, spread: float, seed: int, q_limits: bool,
-    distributed_slack: "ShareBy | None", threads: int | None, out: Path | None, as_json: bool,
+    distributed_slack: "ShareBy | None", controls: bool, threads: int | None, out: Path | None,
+    as_json: bool,
 ) -> None:  # fmt: skip
     """Exact AC power flow for many load scenarios of one topology.
 
@@ -113,18 +120,21 @@ def solve(
     threads = threads or usable_cores()
     began = time.perf_counter()
     shares = None if distributed_slack is None else SlackShares.of(network, distributed_slack)
-    solving = partial(solve_rows, threads=threads, q_limits=q_limits, distributed_slack=shares)
+    solving = partial(
+        solve_rows, threads=threads, q_limits=q_limits, distributed_slack=shares, controls=controls
+    )
     solving(found.network, loads.rows(slice(2)))
     warm_up_s = nominal_s + time.perf_counter() - began
     rows = _solved_in_blocks(found.network, loads, solving)
     generation = None if shares is None else rows.generation(found.network, shares.labels)
+    moved = rows.controls(found.network) if controls else None
     counts, worst, wall_s = rows.counts, rows.worst, rows.seconds
     payload = {
         "grid": network.name, "outage": text, "num_rows": scenarios, "status": counts,
         "num_rows_at_limits": rows.num_at_limits if q_limits else None,
         "at_limits": rows.at_limits(network) if q_limits else None,
         "distributed_slack": distributed_slack, "generation_mw": generation,
-        "worst_mismatch": worst,
+        "controls": moved, "worst_mismatch": worst,
         "worst_mismatch_mva": None if worst is None else worst * network.base_mva,
         "warm_up_s": warm_up_s,
         "compile_s": compiler.seconds - compiled, "wall_s": wall_s,
@@ -139,6 +149,7 @@ def solve(
             *([("rows with a generator at a limit", rows.num_at_limits)] if q_limits else []),
             *([("most often", _most(rows.at_limits(network)))] if rows.num_at_limits else []),
             *((f"mean of {name} (MW)", mw) for name, mw in _largest(generation)),
+            *((f"positions of {name}", text) for name, text in _most_moved(moved)),
             ("worst mismatch (MVA)", payload["worst_mismatch_mva"]),
             (f"time on {how_many(threads, 'thread')} (s)", wall_s),
             ("time per row (µs)", payload["us_per_row"]),
@@ -167,6 +178,15 @@ def _most(at_limits: dict[str, float]) -> str:
     return ", ".join(shown)
 
 
+def _most_moved(moved: dict[str, dict[str, float]] | None) -> list[tuple[str, str]]:
+    """The controls that move in most rows, and where to."""
+    order = sorted((moved or {}).items(), key=lambda pair: -pair[1]["moved"])[:5]
+    return [
+        (name, f"{one['least']:g} to {one['most']:g}, {one['start']:g} in the file")
+        for name, one in order
+    ]
+
+
 def _largest(generation: dict[str, float] | None) -> list[tuple[str, float]]:
     """The generators that give most."""
     return sorted((generation or {}).items(), key=lambda pair: -pair[1])[:5]
@@ -184,6 +204,8 @@ class _Rows:
     """(B,) rows with a bus's generators at a limit."""
     given: Any = 0
     """(G,) active power of generators summed over solved rows, p.u."""
+    positions: list[Any] = field(default_factory=list)
+    """(n, C) of controls in solved rows, part by part."""
 
     def add(self, solution: "BatchSolution") -> None:
         """Count some rows."""
@@ -196,6 +218,26 @@ class _Rows:
 
         if solution.gen_p is not None:
             self.given = self.given + solution.gen_p[solution.solved].sum(0)
+
+        if solution.positions is not None:
+            self.positions.append(solution.positions[solution.solved])
+
+    def controls(self, network: "Network") -> dict[str, dict[str, float]]:
+        """Where each control is over the solved rows."""
+        if not self.counts["solved"]:
+            return {}
+        found = {}
+        for c, one in enumerate(network.controls):
+            at = [part[:, c] for part in self.positions if len(part)]
+            start = float(one.first + one.by * one.start)
+            count = sum(len(part) for part in at)
+            found[one.label] = {
+                "start": start, "least": float(min(part.min() for part in at)),
+                "mean": float(sum(part.sum() for part in at)) / count,
+                "most": float(max(part.max() for part in at)),
+                "moved": float(sum((part != start).sum() for part in at)) / count,
+            }  # fmt: skip
+        return found
 
     def generation(self, network: "Network", labels: Sequence[str]) -> dict[str, float]:
         """Mean active power of these generators, MW, as far as the topology has them."""

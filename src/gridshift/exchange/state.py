@@ -12,10 +12,12 @@ import pandas as pd
 from gridshift.arrays import Real
 from gridshift.errors import ScenarioError, TableError
 from gridshift.exchange.tables import write_table
+from gridshift.grid.controls import grid_of_row
 from gridshift.grid.network import Network
 from gridshift.grid.powerflow import BatchSolution
 from gridshift.grid.quantities import Quantities, quantities
 from gridshift.grid.scenarios import LoadScenarios, nominal_loads
+from gridshift.grid.voltage_dependence import drawn
 
 FILES = ("buses.csv", "generators.csv", "branches.csv")
 SIDES = {"line": ("from", "to"), "trafo": ("hv", "lv")}
@@ -74,8 +76,9 @@ def to_pandapower(
     """A copy of a pandapower network with one solved state in its result tables.
 
     `res_bus`, `res_line`, `res_trafo`, `res_load`, `res_gen` and `res_ext_grid` have the columns
-    and units that `runpp` gives them; `p_mw` and `q_mvar` of `load` are those of the state.
-    Lines and transformers that the solution has out are out of service in the copy.
+    and units that `runpp` gives them; `p_mw` and `q_mvar` of `load` are the demands.
+    Lines and transformers that the solution has out are out of service in the copy; controls are
+    where the solution has them.
 
     Args:
         net: the network that the grid was read from; it is left as it is.
@@ -87,22 +90,24 @@ def to_pandapower(
         TableError: the network has other elements than the grid.
         ScenarioError: the row isn't solved, or isn't there.
     """
-    network, found = solution.network, _state(solution, loads, row)
+    network, found = grid_of_row(solution, row), _state(solution, loads, row)
     copy = deepcopy(net)
+    for one, at in zip(network.controls, _positions(solution, row), strict=True):
+        kind, _, index = one.label.partition(":")
+        copy[kind].loc[int(index), "tap_pos" if kind == "trafo" else "step"] = at
     bus = _bus_results(copy, network, found)
     copy["res_bus"] = bus
     for kind in SIDES:
         if len(copy[kind]):
             copy[f"res_{kind}"] = _branch_results(copy, kind, network, found, bus)
     demands = nominal_loads(network) if loads is None else loads.rows(slice(row, row + 1))
-    power = pd.DataFrame(
-        {
-            "p_mw": demands.load_p[0] * network.base_mva,
-            "q_mvar": demands.load_q[0] * network.base_mva,
-        },
-        index=pd.Index(network.load_labels),
+    at_1_pu = demands.load_power[0] * network.base_mva
+    taken = drawn(network, at_1_pu, solution.voltage[row])
+    power, result = (
+        pd.DataFrame({"p_mw": s.real, "q_mvar": s.imag}, index=pd.Index(network.load_labels))
+        for s in (at_1_pu, taken)
     )
-    given = power.reindex([f"load:{i}" for i in copy.load.index]).fillna(0.0)
+    given = result.reindex([f"load:{i}" for i in copy.load.index]).fillna(0.0)
     copy["res_load"] = given.set_axis(copy.load.index)
     for label in set(power.index) & {f"load:{i}" for i in copy.load.index}:
         index = int(label.partition(":")[2])
@@ -136,12 +141,19 @@ def _state(solution: BatchSolution, loads: LoadScenarios | None, row: int) -> Qu
         raise ScenarioError(f"row {row} has no solution, so there is no state to export")
     part = slice(row, row + 1)
     demands = nominal_loads(solution.network) if loads is None else loads.rows(part)
-    network, given = solution.network, solution.gen_p
+    network, given = grid_of_row(solution, row), solution.gen_p
     if given is None:
         return quantities(network, demands, solution.voltage[part])
     moved = replace(network, gen_p=given[row].copy(), outage_of=None)
     found = quantities(moved, demands, solution.voltage[part])
     return found._replace(gen_p=given[part] * network.base_mva)
+
+
+def _positions(solution: BatchSolution, row: int) -> list[float]:
+    """Of the network's controls, as the source counts."""
+    if solution.positions is not None:
+        return solution.positions[row].tolist()
+    return [one.first + one.by * one.start for one in solution.network.controls]
 
 
 def _bus_results(net: Any, network: Network, found: Quantities) -> pd.DataFrame:

@@ -130,7 +130,8 @@ def after_outage(
             lost += power.real
     gen_p = np.where(gens, 0.0, network.gen_p)
     shunt = network.bus_shunt.copy()
-    shunt[[b for b, label in enumerate(network.bus_labels) if _shunt(label) in gone]] = 0
+    without = [b for b, label in enumerate(network.bus_labels) if _shunt(label) in gone]
+    shunt[without] = 0
     kind, v_set = network.bus_kind.copy(), network.bus_v_set.copy()
     free = np.setdiff1d(network.gen_bus[gens], network.gen_bus[~gens])
     free = np.union1d(free, buses)
@@ -144,6 +145,7 @@ def after_outage(
         gen_labels=tuple(network.gen_labels[row] for row in np.flatnonzero(~gens)),
         **{name: getattr(network, name)[~gens] for name in GENERATOR_LIMITS},
         outaged=tuple(sorted({*network.outaged, *outage})),
+        controls=tuple(one for one in network.controls if one.shunt_bus not in {*without, *buses}),
     )  # fmt: skip
     return AfterOutage(network=left, lost_loads=np.flatnonzero(loads), lost_buses=buses)
 

@@ -90,7 +90,8 @@ class DistributedSlack:
         engine, topology = prepared.engine, prepared.topology
         start = self.schedule.first_imbalance(load_p)
         out = SharedRows.empty(len(load_p), engine.num_buses, start, excess=limits is not None)
-        if not (topology.solved(tol) and topology.trusted):
+        dependent = len(engine.symbolic.dependent_bus)  # whose power isn't to be moved from outside
+        if dependent or not (topology.solved(tol) and topology.trusted):
             return out
         if topology not in self._sharings:
             self._sharings[topology] = self._sharing(prepared)

@@ -51,7 +51,7 @@ class Engine(Topologies):
     def __init__(self, intact: Network):
         super().__init__(intact)
         self.load_bus = intact.load_bus.astype(np.int32)
-        self.scheduled = interleaved(intact.scheduled)
+        self.scheduled = np.append(interleaved(intact.scheduled), self.dependence.scheduled)
         self.num_loads = intact.num_loads
         self.branch_bus = np.stack([intact.branch_from, intact.branch_to], 1).ravel()
         self.inverse_square = 1.0 / np.square(intact.branch_rating.ravel())
@@ -202,10 +202,11 @@ class Engine(Topologies):
         return self.no_load(topology.removed)
 
     def injected(self, load_p: Real, load_q: Real) -> Real:
-        """(R, 2 B) specified injections of rows of demands."""
+        """(R, 2 B + 6 K) specified injections of rows of demands (`voltage_dependence`)."""
         power = np.tile(self.scheduled, (len(load_p), 1))
         np.subtract.at(power.T, 2 * self.load_bus, load_p.T)
         np.subtract.at(power.T, 2 * self.load_bus + 1, load_q.T)
+        power[:, 2 * self.num_buses :] = self.dependence.injected(load_p, load_q)
         return power
 
     def run_blocks(self, kernel: Callable, out: tuple | Real, rows: int, threads: int) -> None:
@@ -218,7 +219,8 @@ class Engine(Topologies):
     ) -> Batch:
         """Rows of demands (R, L) on a topology, as the kernels take them."""
         known = self.symbolic, topology.point, self.load_bus, self.scheduled, self.set_point
-        return Batch(*known, load_p, load_q, np.empty(0) if limits is None else limits)
+        limits = np.empty(0) if limits is None else limits
+        return Batch(*known, load_p, load_q, limits, self.dependence)
 
     def chord_work(self) -> ChordWork:
         """A workspace for one block of chord lanes."""

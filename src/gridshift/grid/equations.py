@@ -6,12 +6,14 @@ import scipy.sparse as sp
 from gridshift.arrays import Complex, Int, Real
 from gridshift.errors import GridshiftError
 from gridshift.grid.network import BusKind, Network
+from gridshift.grid.voltage_dependence import drawn
 
 
 def specified_mismatch(network: Network, voltage: Complex, load_power: Complex) -> Complex:
     """(..., B) computed minus scheduled injection, zero where the bus does not specify it."""
     current = (network.admittance @ voltage.reshape(-1, network.num_buses).T).T
-    power = voltage * current.reshape(voltage.shape).conj() - network.injected(load_power)
+    power = voltage * current.reshape(voltage.shape).conj()
+    power -= network.injected(drawn(network, load_power, voltage))
     power[..., network.slack] = 0
     power[..., network.pv] = power[..., network.pv].real
     return power
@@ -60,9 +62,14 @@ def power_derivatives(network: Network, voltage: Complex) -> tuple[sp.csr_array,
     return sp.csr_array(by_angle), sp.csr_array(by_magnitude)
 
 
-def jacobian(network: Network, voltage: Complex) -> sp.csc_array:
-    """Derivative of [P at PV and PQ buses, Q at PQ buses] by [angle there, magnitude at PQ]."""
+def jacobian(network: Network, voltage: Complex, slope: Complex | None = None) -> sp.csc_array:
+    """Derivative of [P at PV and PQ buses, Q at PQ buses] by [angle there, magnitude at PQ].
+
+    Of computed power, less that of specified power where it has `slope` (B,) by magnitudes.
+    """
     by_angle, by_magnitude = power_derivatives(network, voltage)
+    if slope is not None:
+        by_magnitude = sp.csr_array(by_magnitude - sp.diags_array(slope))
     moving, pq = np.concatenate([network.pv, network.pq]), network.pq
     return sp.csc_array(
         sp.block_array(

@@ -8,7 +8,7 @@ import numpy as np
 
 from gridshift.arrays import Real
 from gridshift.grid.after_outage import static_supply
-from gridshift.grid.network import Network
+from gridshift.grid.network import LOAD_SHARES, Network
 
 ShareBy = Literal["generation", "headroom", "given"]
 """How generators share the imbalance of a grid with a distributed slack: see `slack_shares`."""
@@ -67,6 +67,7 @@ def with_columns(network: Network, labels: Sequence[str]) -> Network:
         load_labels=(*network.load_labels, *labels),
         load_bus=np.append(network.load_bus, [column.bus for column in columns]),
         load_power=np.append(network.load_power, [-column.power for column in columns]),
+        **{name: np.append(getattr(network, name), np.zeros(len(columns))) for name in LOAD_SHARES},
         outage_of=None,
     )
 

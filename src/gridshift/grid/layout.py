@@ -15,6 +15,7 @@ from gridshift.arrays import Complex, Int, Real
 from gridshift.grid.network import Network
 from gridshift.grid.prepared import prepare
 from gridshift.grid.scenarios import LoadScenarios
+from gridshift.grid.voltage_dependence import require_constant_power
 
 UNITS = {
     "p_load": "p.u.", "q_load": "p.u.", "v_set": "p.u.", "p_gen": "p.u.", "theta_slack": "rad",
@@ -69,7 +70,12 @@ class Layout:
 
     @classmethod
     def of(cls, network: Network) -> "Layout":
-        """The layout of a network, the same for it and for each of its outages."""
+        """The layout of a network, the same for it and for each of its outages.
+
+        Raises:
+            GridshiftError: loads that depend on the voltage.
+        """
+        require_constant_power(network, "surrogates and tangents take demands as they are given")
         buses, loads = network.bus_labels, network.load_labels
 
         def at_loads(quantity: str) -> list[Entry]:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import IntEnum
 from functools import cached_property
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,6 +13,9 @@ import scipy.sparse as sp
 from gridshift.arguments import outage_labels
 from gridshift.arrays import Bool, Complex, Int, Real
 from gridshift.errors import OutageError
+
+if TYPE_CHECKING:
+    from gridshift.grid.controls import StepControl
 
 
 class BusKind(IntEnum):
@@ -61,7 +64,10 @@ class Network:
     load_labels: tuple[str, ...]
     load_bus: Int
     load_power: Complex
-    """(L,) nominal demand, positive when consumed."""
+    """(L,) nominal demand at 1 p.u., positive when consumed."""
+    load_current: Complex = field(default_factory=lambda: np.zeros((), complex))
+    """(L,) share of constant current in P and (imaginary) in Q, see `voltage_dependence`."""
+    load_impedance: Complex = field(default_factory=lambda: np.zeros((), complex))
 
     gen_labels: tuple[str, ...]
     gen_bus: Int
@@ -92,8 +98,10 @@ class Network:
     """(E,) whether the limit is a real one, not a placeholder for 'unlimited'."""
     rating_kind: Literal["current", "power"]
     branch_emergency: Real = field(default_factory=lambda: np.full((), np.inf))
-    """(E,) emergency rating (MATPOWER's RATE_C) as a multiple of the rating, at least 1; inf:
-    none."""
+    """(E,) emergency rating (MATPOWER's RATE_C) by the rating, at least 1; inf: none."""
+
+    controls: "tuple[StepControl, ...]" = ()
+    """Tap changers and shunts that hold a voltage, where a solution is asked to move them."""
 
     names: Mapping[str, str] = field(default_factory=dict, repr=False)
     """What the source calls its elements, by label; those without a name of their own are not
@@ -113,10 +121,11 @@ class Network:
     def __post_init__(self) -> None:
         gens, branches = (len(self.gen_bus),), (self.num_branches,)
         shapes = {"bus_consumed": (self.num_buses,), "bus_xy": (self.num_buses, 2)}
-        shapes |= {"branch_emergency": branches} | dict.fromkeys(GENERATOR_LIMITS, gens)
+        shapes |= {"branch_emergency": branches} | dict.fromkeys(LOAD_SHARES, (self.num_loads,))
+        shapes |= dict.fromkeys(GENERATOR_LIMITS, gens)
         for name, shape in shapes.items():
             if not getattr(self, name).ndim:  # one number for all, as the defaults are
-                object.__setattr__(self, name, np.full(shape, float(getattr(self, name))))
+                object.__setattr__(self, name, np.full(shape, getattr(self, name)))
         for f in fields(self):
             value = getattr(self, f.name)
             if isinstance(value, np.ndarray):
@@ -299,25 +308,15 @@ class Network:
         for f in fields(self):
             value = getattr(self, f.name)
             # Where a later field says nothing, the digest is that of a grid without it.
-            silent = (f.name == "bus_consumed" and not value.any()) or (
+            silent = (f.name in ("bus_consumed", *LOAD_SHARES) and not value.any()) or (
                 f.name == "branch_emergency" and np.isinf(value).all()
             )
             known = f.name not in ("bus_xy", *GENERATOR_LIMITS) and not silent
             if isinstance(value, np.ndarray) and known:
                 state.update(f.name.encode())
                 state.update(np.ascontiguousarray(value).tobytes())
-        state.update(
-            repr(
-                (
-                    self.base_mva,
-                    self.bus_labels,
-                    self.load_labels,
-                    self.gen_labels,
-                    self.branch_labels,
-                    self.rating_kind,
-                )
-            ).encode()
-        )
+        labels = self.bus_labels, self.load_labels, self.gen_labels, self.branch_labels
+        state.update(repr((self.base_mva, *labels, self.rating_kind)).encode())
         return state.hexdigest()
 
     @property
@@ -343,8 +342,10 @@ def bus_admittance(start: Int, end: Int, y: Complex, shunt: Complex) -> sp.csr_a
 
 GENERATOR_LIMITS = ("gen_q_min", "gen_q_max", "gen_p_min", "gen_p_max", "gen_weight")
 """Fields of each generator that count only on request: limits, and shares in the slack."""
+LOAD_SHARES = ("load_current", "load_impedance")
 _SHARED = (
     "bus_kind", "bus_shunt", "bus_fixed", "bus_v_set", "v_start", "load_bus", "load_power",
     "gen_bus", "gen_p", "branch_from", "branch_to", "branch_y", "branch_rating", *GENERATOR_LIMITS,
+    *LOAD_SHARES,
 )  # fmt: skip
 """What an outage has in common with the network it is an outage of: what solving depends on."""

@@ -13,6 +13,7 @@ from gridshift.grid.kernels.lanes import Lanes
 from gridshift.grid.kernels.newton import newton_states
 from gridshift.grid.network import Network, bus_admittance
 from gridshift.grid.symbolic import analyse
+from gridshift.grid.voltage_dependence import Dependence
 from gridshift.grid.workspace import NewtonBatch, NewtonRule, NewtonWork, States, interleaved
 
 NEWTON_LANES = 8
@@ -34,7 +35,9 @@ class Newton:
         self.newton_lanes = Lanes(NEWTON_LANES)
         self.pq, self.kind, self.shunt = intact.pq, intact.bus_kind, intact.bus_shunt
         self.unit = intact.tolerance_base
-        self.nominal_power = interleaved(intact.injected(intact.load_power))
+        self.dependence, nominal = Dependence.of(intact), intact.load_power
+        of_parts = self.dependence.injected(nominal.real[None], nominal.imag[None])[0]
+        self.nominal_power = np.append(interleaved(intact.injected(nominal)), of_parts)
         self.set_point = np.nan_to_num(intact.bus_v_set, nan=1.0)
         self.source_start = interleaved(intact.v_start)
         self.branch_from, self.branch_to = intact.branch_from, intact.branch_to
@@ -60,7 +63,8 @@ class Newton:
 
         Args:
             removed: branches that the topology of each state lacks, or of all.
-            power: (T, 2 B) specified injections, real and imaginary parts, or one row for all.
+            power: (T, 2 B + 6 K) specified injections, real and imaginary parts, or one row for all
+                (`voltage_dependence`).
             start: (T, 2 B) starting voltages, or one row for all.
             tol: largest mismatch, p.u.
             renewals: steps that make new factors.

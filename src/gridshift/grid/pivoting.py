@@ -7,6 +7,7 @@ import numpy as np
 from gridshift.arrays import Complex, Int, Real
 from gridshift.grid.equations import jacobian
 from gridshift.grid.network import Network
+from gridshift.grid.voltage_dependence import at_voltage
 
 if TYPE_CHECKING:
     from scipy.sparse.linalg import SuperLU
@@ -28,7 +29,7 @@ class Pivoted(NamedTuple):
 def pivoting_newton(
     network: Network, power: Real, start: Real, *, tol: float, max_steps: int
 ) -> Pivoted:
-    """Textbook Newton in polar coordinates for powers (n, 2 B), each from its start (n, 2 B)."""
+    """Textbook Newton in polar coordinates for powers (n, 2 B + 6 K) from starts (n, 2 B)."""
     found = [
         _solve_one(network, p.view(np.complex128), v.view(np.complex128), tol, max_steps)
         for p, v in zip(power, start, strict=True)
@@ -47,11 +48,14 @@ def _solve_one(
 
     moving, pq = np.concatenate([network.pv, network.pq]), network.pq
     for step in range(max_steps + 1):
-        off = v * (network.admittance @ v).conj() - power
+        injected, slope = at_voltage(network, power, v)
+        off = v * (network.admittance @ v).conj() - injected
         change = np.concatenate([off[moving].real, off[pq].imag])
         mismatch = float(np.abs(change).max(initial=0.0))
         try:
-            factors = splu(jacobian(network, v)) if np.isfinite(mismatch) else None
+            factors = (
+                splu(jacobian(network, v, slope / np.abs(v))) if np.isfinite(mismatch) else None
+            )
         except RuntimeError:
             factors = None
         if mismatch <= tol or factors is None or step == max_steps:

@@ -10,6 +10,7 @@ import numpy as np
 from gridshift.arguments import how_many, number, whole_number
 from gridshift.arrays import Bool, Complex, Int, Real
 from gridshift.errors import GridshiftError
+from gridshift.grid.controls import solve_controlled
 from gridshift.grid.distributed_slack import TIGHTER, solve_distributed
 from gridshift.grid.engine import Device
 from gridshift.grid.equations import branch_loading, branch_powers
@@ -23,6 +24,7 @@ from gridshift.grid.reactive import ReactiveLimits
 from gridshift.grid.scenarios import LoadScenarios, demands, nominal_loads
 from gridshift.grid.slack_shares import SlackShares
 from gridshift.grid.solution import BatchSolution, RowStatus
+from gridshift.grid.voltage_dependence import require_constant_power
 from gridshift.memory import require_memory
 
 Flows = Mapping[str, Callable[[Network, Complex], Real]]
@@ -41,6 +43,7 @@ def solve(
     loading: bool = False,
     q_limits: bool = False,
     distributed_slack: ShareBy | SlackShares | None = None,
+    controls: bool = False,
     device: Device = "cpu",
 ) -> BatchSolution:
     """Solve every row from the topology's nominal point; a row that fails never touches another.
@@ -61,6 +64,7 @@ def solve(
         q_limits: keep the reactive limits of generators, row by row (`reactive`).
         distributed_slack: generators that share losses and changes of demand, by `generation`,
             `headroom` or as `given` in the source (`SlackShares.of`); None: the slack bus alone.
+        controls: let tap changers and shunts move to hold their voltages (`controls`).
         device: where the chord steps run, 'cpu' or 'gpu' (CUDA; not measured on a device yet).
 
     Raises:
@@ -71,7 +75,7 @@ def solve(
     """
     network = grid.network if isinstance(grid, Prepared) else grid
     num_rows = len(demands(network, loads)[0])
-    _check_settings(tol, max_iterations, threads, device)
+    _check_settings(network, tol, max_iterations, threads, device)
     max_iterations, threads = int(max_iterations), int(threads)  # numpy's small ones overflow
     _require_room(network, num_rows, powers=powers, loading=loading)
     prepared = grid if isinstance(grid, Prepared) else prepare(grid)
@@ -79,6 +83,15 @@ def solve(
         cut = islanded(prepared, num_rows)
         nowhere = np.zeros(cut.voltage.shape, np.int8)
         return replace(cut, at_limit=nowhere if q_limits else None)
+    if controls:
+        shares = distributed_slack
+        if shares is not None and not isinstance(shares, SlackShares):
+            shares = SlackShares.of(network.outage_of or network, shares)
+        rows_at = partial(
+            solve, tol=tol, max_iterations=max_iterations, threads=threads, powers=powers,
+            loading=loading, q_limits=q_limits, distributed_slack=shares, device=device,
+        )  # fmt: skip
+        return solve_controlled(network, loads, rows_at)
     if distributed_slack is not None:
         shares, inside = distributed_slack, partial(
             solve, tol=TIGHTER * tol, max_iterations=max_iterations, threads=threads,
@@ -200,7 +213,9 @@ def _not_finite(count: int) -> str:
     return f"{bad} a load that is not a finite number"
 
 
-def _check_settings(tol: float, max_iterations: int, threads: int, device: str) -> None:
+def _check_settings(
+    network: Network, tol: float, max_iterations: int, threads: int, device: str
+) -> None:
     if not number(tol, "the tolerance", example=1e-8) > 0:
         raise GridshiftError(f"tolerance {tol}; give a positive number, for instance 1e-8")
     whole_number(max_iterations, "max_iterations")
@@ -209,6 +224,7 @@ def _check_settings(tol: float, max_iterations: int, threads: int, device: str) 
         raise GridshiftError(f"no device {device!r}; choose one of {', '.join(get_args(Device))}")
     if device == "gpu":
         _require_gpu()
+        require_constant_power(network, "kernels for a GPU take demands as they are given")
 
 
 def _require_room(network: Network, num_rows: int, *, powers: bool, loading: bool) -> None:

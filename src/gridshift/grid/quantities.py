@@ -11,13 +11,14 @@ from gridshift.arrays import Complex, Int, Real
 from gridshift.grid.kernels.quantities import quantities as kernel
 from gridshift.grid.network import BusKind, Network
 from gridshift.grid.scenarios import LoadScenarios, demands
+from gridshift.grid.voltage_dependence import dependent_loads, drawn
 
 
 class Quantities(NamedTuple):
     """R solved cases. Powers in MW and Mvar, magnitudes p.u., angles in degrees."""
 
     demand_p: Real
-    """(R, B) drawn from each bus, less what is given there by others than `Network.gen_labels`."""
+    """(R, B) drawn at its voltage, less what others than `Network.gen_labels` give there."""
     demand_q: Real
     bus_p: Real
     """(R, B) given by the generators that hold the voltage of a bus; 0 at the others."""
@@ -117,6 +118,9 @@ def quantities(
         ScenarioError: arrays whose shape does not fit the network.
     """
     load_p, load_q = demands(network, loads)
+    if len(dependent_loads(network)):
+        power = drawn(network, load_p + 1j * load_q, np.asarray(voltage))
+        load_p, load_q = power.real.copy(), power.imag.copy()
     count = len(load_p)
     rows = _Rows(
         load_p, load_q, np.ascontiguousarray(voltage, complex).view(float),

@@ -17,6 +17,7 @@ from gridshift.errors import GridshiftError
 from gridshift.grid.generation import Participants, ShareBy
 from gridshift.grid.network import Network
 from gridshift.grid.prepared import prepare
+from gridshift.grid.voltage_dependence import drawn
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -163,8 +164,10 @@ def given_at_slack(network: Network, voltage: Complex, load_p: Real) -> Real:
     for column, y in zip(*slack_entries(network), strict=True):
         power += e[:, bus] * (y.real * e[:, column] - y.imag * f[:, column])
         power += f[:, bus] * (y.real * f[:, column] + y.imag * e[:, column])
+    # what loads draw there depends on the set-point alone
+    rates = drawn(network, np.ones(network.num_loads, complex), network.v_start)
     for load in np.flatnonzero(network.load_bus == bus):
-        power += load_p[:, load]
+        power += load_p[:, load] * rates[load].real
     return power
 
 

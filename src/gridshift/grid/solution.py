@@ -24,6 +24,8 @@ class RowStatus(IntEnum):
     NOT_RUN = 5
     UNSETTLED_LIMITS = 6
     """Buses change between their set-point and their reactive limit without end."""
+    UNSETTLED_CONTROLS = 7
+    """Tap changers or shunts move without end."""
 
     @property
     def text(self) -> str:
@@ -55,6 +57,9 @@ class BatchSolution:
     at the upper limit, -1 at the lower one; None if limits were not asked for."""
     gen_p: Real | None = None
     """(R, G) active power of each generator, p.u., if the slack is distributed."""
+    positions: Real | None = None
+    """(R, C) position of each of `Network.controls`, as the source counts; None if they were not
+    asked for."""
 
     @property
     def solved(self) -> Bool:

@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gridshift.arrays import Int, Real
-from gridshift.grid.network import GENERATOR_LIMITS, Network
+from gridshift.grid.controls import of_part
+from gridshift.grid.network import GENERATOR_LIMITS, LOAD_SHARES, Network
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -52,6 +53,8 @@ def supplied_part(network: Network, *, lost_loads: Int | None = None) -> Supplie
     gens = np.flatnonzero(number[network.gen_bus] >= 0)
     ends = number[network.branch_from], number[network.branch_to]
     branches = np.flatnonzero((ends[0] >= 0) & (ends[1] >= 0))
+    branch_number = np.full(network.num_branches, -1)
+    branch_number[branches] = np.arange(len(branches))
     by_bus = (
         "bus_kind", "bus_kv", "bus_v_min", "bus_v_max", "bus_shunt", "bus_fixed", "bus_consumed",
         "bus_v_set", "v_start",
@@ -64,6 +67,7 @@ def supplied_part(network: Network, *, lost_loads: Int | None = None) -> Supplie
         **{name: getattr(network, name)[buses] for name in by_bus},
         **{name: getattr(network, name)[branches] for name in by_branch},
         **{name: getattr(network, name)[gens] for name in GENERATOR_LIMITS},
+        **{name: getattr(network, name)[loads] for name in LOAD_SHARES},
         bus_labels=tuple(network.bus_labels[b] for b in buses),
         load_labels=tuple(network.load_labels[row] for row in loads),
         load_bus=number[network.load_bus[loads]],
@@ -74,6 +78,7 @@ def supplied_part(network: Network, *, lost_loads: Int | None = None) -> Supplie
         branch_labels=tuple(network.branch_labels[b] for b in branches),
         branch_from=ends[0][branches],
         branch_to=ends[1][branches],
+        controls=of_part(network, number, branch_number),
         outage_of=None,
     )
     return SuppliedPart(whole=network, network=part, buses=buses, loads=loads, branches=branches)

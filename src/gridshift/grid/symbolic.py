@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from gridshift.arrays import Int, Real
 from gridshift.grid.kernels.ordering import eliminate, entry_blocks, levels, update_targets
 from gridshift.grid.network import BusKind, Network
+from gridshift.grid.voltage_dependence import dependent_buses
 
 Index = NDArray[np.int32]
 
@@ -73,6 +74,11 @@ class Symbolic(NamedTuple):
     """Real and imaginary part of each contribution, alternating."""
     branch_entry: Index
     """(E, 4) entry of each stamp, -1 in a slack row."""
+
+    # loads
+    dependent_bus: Index
+    """(K,) buses with loads that depend on the voltage."""
+    dependent_node: Index
 
     # sizes
     num_unknowns: int
@@ -131,6 +137,7 @@ def analyse(network: Network) -> Symbolic:
     backwards_ptr, backwards = _backwards(blocks.upper_ptr, blocks.upper)
     lower_ptr, lower_unknown = _unknowns(blocks.lower_ptr, blocks.lower, size, first)
     upper_ptr, upper_unknown = _unknowns(backwards_ptr, backwards, size, first)
+    dependent = dependent_buses(network)
     arrays = {
         "node_bus": bus,
         "node_size": size,
@@ -151,6 +158,8 @@ def analyse(network: Network) -> Symbolic:
         "update_target_ptr": target_ptr,
         "update_target": target,
         "upper_at": upper_at,
+        "dependent_bus": dependent,
+        "dependent_node": node_of[dependent],
     }
     part_value, parts = _contributions(
         network, np.repeat(bus[row_node], np.diff(row_ptr)), entry_bus

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from gridshift.arrays import Bool, Int, Real
 from gridshift.grid.symbolic import Symbolic
+from gridshift.grid.voltage_dependence import PARTS, Dependence
 
 
 class NominalPoint(NamedTuple):
@@ -31,7 +32,7 @@ class Batch(NamedTuple):
     load_bus: NDArray[np.int32]
     """(L,)"""
     scheduled: Real
-    """(2 B,) power injected by everything but the loads, p.u."""
+    """(2 B + 6 K,) power injected by everything but the loads, p.u."""
     set_point: Real
     """(B,) voltage magnitude at PV and slack buses, 1 elsewhere."""
     load_p: Real
@@ -41,6 +42,7 @@ class Batch(NamedTuple):
     limits: Real
     """(2 PV,) least and most reactive power of the generators at PV buses, p.u., in the order of
     `Symbolic.row_node`; not read where `Rows.excess` is empty."""
+    dependence: Dependence
 
 
 class Stopping(NamedTuple):
@@ -63,7 +65,7 @@ class NewtonBatch(NamedTuple):
     """Where the branches that each topology lacks begin in `removed`, and where the last end."""
     removed: Int
     power: Real
-    """(T, 2 B) or (1, 2 B), p.u."""
+    """(T, 2 B + 6 K) or (1, 2 B + 6 K), p.u."""
     start: Real
     """(T, 2 B) or (1, 2 B)"""
 
@@ -196,9 +198,10 @@ class ChordWork(NamedTuple):
     ) -> "ChordWork":
         """A workspace; `single` is the type of the correction, `widest` the longest row written."""
         state, unknowns = 2 * num_buses * width, symbolic.num_unknowns * width
+        parts = 2 * PARTS * width * len(symbolic.dependent_bus)
         return cls(
             voltage=aligned(state),
-            power=aligned(state),
+            power=aligned(state + parts),
             residual=aligned(unknowns, single),
             chord_step=aligned(unknowns, single),
             taken_step=aligned(unknowns, single),
@@ -230,11 +233,12 @@ class NewtonWork(NamedTuple):
     def new(cls, width: int, symbolic: Symbolic, num_buses: int) -> "NewtonWork":
         """A workspace of `width` lanes."""
         state, unknowns = 2 * num_buses * width, symbolic.num_unknowns * width
+        parts = 2 * PARTS * width * len(symbolic.dependent_bus)
         factors = aligned((symbolic.num_factors, width))
         a, b = symbolic.num_lower, symbolic.num_lower + symbolic.num_diagonal
         return cls(
             voltage=aligned(state),
-            power=aligned(state),
+            power=aligned(state + parts),
             residual=aligned(unknowns),
             admittance=aligned((2 * symbolic.num_entries, width)),
             factors=factors,

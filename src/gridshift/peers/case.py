@@ -15,6 +15,7 @@ from gridshift.grid.network import Network
 from gridshift.grid.prepared import prepare
 from gridshift.grid.readers import builtin_names, read_grid
 from gridshift.grid.readers.pandapower_source import builtin_net, json_net, quiet_pandapower
+from gridshift.grid.voltage_dependence import dependent_loads
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +77,12 @@ class Case:
             return "its buses are not those of the network one to one"
         if self.network.load_labels != tuple(f"load:{i}" for i in self.net.load.index):
             return "its loads are not those of the network one to one"
-        return ""
+        return self.why_not_constant
+
+    @property
+    def why_not_constant(self) -> str:
+        """Why rows can't be given to a program that knows demands of constant power alone."""
+        return "has loads that depend on the voltage" if len(dependent_loads(self.network)) else ""
 
     @cached_property
     def bus_rows(self) -> Int:

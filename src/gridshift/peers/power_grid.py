@@ -33,7 +33,7 @@ class PowerGridModel(Peer):
         y = network.branch_y[network.branch_in_service]
         if not (np.allclose(y[:, 0], y[:, 3]) and np.allclose(y[:, 1], y[:, 2])):
             return "translated only from branches without taps"
-        return ""
+        return case.why_not_constant
 
     def prepare(self, case: Case, load_p: Real, load_q: Real, tol: float) -> Run:
         """As `Peer.prepare`; the model and its units are made beforehand."""

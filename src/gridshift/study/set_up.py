@@ -94,10 +94,10 @@ def require_possible(network: Network, config: ScreenConfig) -> None:
 
     if config.certify is not None:
         require_reachable(network, config.certify)
-    workers = config.num_workers
-    for what, number in (("context", config.num_context), ("hold-out", config.num_holdout)):
-        require_rows(network, number, f"{what} scenarios", times=workers)
-    number = config.num_scenarios
+    workers, number = config.num_workers, config.num_scenarios
+    learned = ("context", config.num_context), ("hold-out", config.num_holdout)
+    for what, rows in learned if config.method != EXACT or config.beside else ():
+        require_rows(network, rows, f"{what} scenarios", times=workers)
     if config.method != EXACT:
         require_rows(network, min(number, BLOCK), "predicted scenarios", times=workers)
     needed = 8 * number + worker_bytes(network, config)

@@ -8,6 +8,7 @@ Kernels share a few named tuples (`gridshift.grid.workspace`): `batch` is what i
 """
 # pyright: basic, reportCallIssue=false, reportArgumentType=false, reportAttributeAccessIssue=false
 
+from gridshift.grid.kernels.dependent import specify_at_voltage, subtract_parts
 from gridshift.grid.kernels.flows import branch_loading, branch_powers, retained
 from gridshift.grid.kernels.lanes import (
     convert,
@@ -118,8 +119,9 @@ def at_nominal(lanes, solving, batch, work):
     """
     w = width(lanes)
     symbolic, point = batch.symbolic, batch.point
-    for q in range(len(batch.scheduled)):
+    for q in range(len(point.voltage)):
         store(work.voltage, q * w, fill(lanes, element(point.voltage, q)))
+    specify_at_voltage(lanes, symbolic, work.voltage, work.power)
     largest = fill(lanes, 0.0)
     for i in range(len(symbolic.node_bus)):
         q = 2 * element(symbolic.node_bus, i)
@@ -134,12 +136,15 @@ def at_nominal(lanes, solving, batch, work):
 
 @compiled
 def specify_power(lanes, batch, start, work):
-    """power := what is scheduled at each bus minus the rows' loads."""
+    """power := what is scheduled at each bus minus the rows' loads, at 1 p.u. and in parts."""
     w = width(lanes)
     for q in range(len(batch.scheduled)):
         store(work.power, q * w, fill(lanes, element(batch.scheduled, q)))
+    more = batch.dependence
     subtract(lanes, batch.load_bus, batch.load_p, start, 0, work)
+    subtract_parts(lanes, more, more.active, 0, work.tile, work.power)
     subtract(lanes, batch.load_bus, batch.load_q, start, w, work)
+    subtract_parts(lanes, more, more.reactive, 1, work.tile, work.power)
 
 
 @compiled

@@ -12,7 +12,7 @@ from gridshift.grid.kernels.steps import (
     apply_step,
     compiled,
     factorise,
-    jacobian,
+    fill_jacobian,
     power_balance,
     substitute,
 )
@@ -40,7 +40,7 @@ def newton(lanes, symbolic, set_point, rule, work):
         if not left or step == rule.max_steps:
             break
         if step < rule.renewals:
-            jacobian(lanes, symbolic, work.admittance, work.voltage, work.factors)
+            fill_jacobian(lanes, symbolic, work)
             factorise(lanes, symbolic, work.factors, work.growth)
             factored = True
         substitute(lanes, symbolic, work.lower, work.diagonal, work.upper, work.residual)
@@ -110,7 +110,7 @@ def newton_states(lanes, batch, rule, work, out, first_block, last_block):
             solved = solved or work.mismatch[k] <= rule.tolerance
         scatter(lanes, work.voltage, out.voltage, first, count)
         if rule.keep or (rule.finish and solved) or not factored:
-            jacobian(lanes, symbolic, work.admittance, work.voltage, work.factors)
+            fill_jacobian(lanes, symbolic, work)
             factorise(lanes, symbolic, work.factors, work.growth)
         orientation(w, symbolic, work.diagonal, work.active)
         for k in range(count):

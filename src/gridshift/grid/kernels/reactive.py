@@ -25,7 +25,7 @@ from gridshift.grid.kernels.steps import (
     apply_step,
     compiled,
     factorise,
-    jacobian,
+    fill_jacobian,
     power_balance,
     substitute,
 )
@@ -56,7 +56,7 @@ def limited_states(lanes, batch, limits, rule, work, held, out, first_block, las
         for q in range(2 * len(limits.bus)):
             store(held.range, q * w, fill(lanes, element(limits.range, q)))
         newton(lanes, batch, limits, rule, work, held)
-        jacobian(lanes, symbolic, work.admittance, work.voltage, work.factors)
+        fill_jacobian(lanes, symbolic, work)
         hold_rows(lanes, symbolic, limits, held, work.factors)
         factorise(lanes, symbolic, work.factors, work.growth)
         orientation(w, symbolic, work.diagonal, work.active)
@@ -91,7 +91,7 @@ def newton(lanes, batch, limits, rule, work, held):
         left = still_active(w, rule.tolerance, step, work, held)
         if not left or step == rule.max_steps:
             break
-        jacobian(lanes, symbolic, work.admittance, work.voltage, work.factors)
+        fill_jacobian(lanes, symbolic, work)
         hold_rows(lanes, symbolic, limits, held, work.factors)
         factorise(lanes, symbolic, work.factors, work.growth)
         substitute(lanes, symbolic, work.lower, work.diagonal, work.upper, work.residual)

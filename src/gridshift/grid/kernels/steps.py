@@ -9,6 +9,7 @@ Each function has its textbook twin in `tests/reference`.
 # pyright: basic, reportCallIssue=false, reportArgumentType=false, reportAttributeAccessIssue=false
 
 from gridshift.grid.kernels import compiled
+from gridshift.grid.kernels.dependent import specify_at_voltage, subtract_slopes
 from gridshift.grid.kernels.lanes import (
     coefficient,
     convert,
@@ -33,6 +34,7 @@ def power_balance(lanes, solving, symbolic, admittance, work):
     """
     w = width(lanes)
     largest = fill(lanes, 0.0)
+    specify_at_voltage(lanes, symbolic, work.voltage, work.power)
     for r in range(len(symbolic.row_node)):
         node = element(symbolic.row_node, r)
         first, last = element(symbolic.row_ptr, r), element(symbolic.row_ptr, r + 1)
@@ -188,8 +190,8 @@ def apply_step(lanes, solving, symbolic, set_point, far, work):
 
 
 @compiled
-def jacobian(lanes, symbolic, admittance, voltage, factors):
-    """Fill `factors` with the derivative of computed power; blocks column by column.
+def fill_jacobian(lanes, symbolic, work):
+    """Fill `factors` with the derivative of computed less specified power, column by column.
 
     With P + jQ = v_i conj(y_ik v_k), one entry's share of bus i's power: derivatives by the angle
     of bus k are Q and -P, by its relative magnitude P and Q; on the diagonal, by the bus's own,
@@ -198,6 +200,7 @@ def jacobian(lanes, symbolic, admittance, voltage, factors):
     """
     w = width(lanes)
     zero = fill(lanes, 0.0)
+    admittance, voltage, factors = work.admittance, work.voltage, work.factors
     for q in range(len(factors)):
         store(factors, q * w, zero)
     for r in range(len(symbolic.row_node)):
@@ -232,6 +235,7 @@ def jacobian(lanes, symbolic, admittance, voltage, factors):
             store(factors, at + w, p_sum - p_own)
             store(factors, at + 2 * w, p_sum + p_own)
             store(factors, at + 3 * w, q_sum + q_own)
+    subtract_slopes(lanes, symbolic, voltage, work.power, factors)
 
 
 @compiled

@@ -112,6 +112,16 @@ def assemble(net, source: str) -> Assembled:
     return replace(assembled, notes=[*notes, *heard])
 
 
+def two_ports_again(grid: Assembled) -> Complex:
+    """(E, 4) as `Assembled.branch_y`, after taps of `Assembled.net` have moved."""
+    from pandapower.pd2ppc import _pd2ppc
+
+    with quiet_pandapower():
+        grid.net._pd2ppc_lookups = dict.fromkeys(_LOOKUPS, np.array([], np.int64))
+        ppc, _ = _pd2ppc(grid.net)
+    return _two_ports(ppc["branch"].real)
+
+
 def _checked(net, source: str) -> tuple[Any, list[str]]:
     """The part of the network that is needed, free of problems, and notes on it."""
     part, problems = power_flow_part(net)

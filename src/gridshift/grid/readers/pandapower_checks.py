@@ -7,7 +7,6 @@ import numpy as np
 
 from gridshift.grid.readers.pandapower_tables import (
     NOT_REPRESENTED,
-    SHARES,
     TABLES,
     labels_of,
 )
@@ -56,15 +55,14 @@ def not_represented(net) -> Iterator[str]:
 
 
 def voltage_dependence(part, options) -> Iterator[str]:
-    """Loads with shares of constant current or impedance, unless the options take these away."""
+    """Loads whose shares of constant current and impedance make more than the whole."""
     if options.get("voltage_depend_loads", True):
-        load = part.load[part.load.in_service]
-        dependent = load.index[(load[list(SHARES)] != 0).any(axis=1)]
-        if len(dependent):
-            yield (
-                f"{labels_of('load', dependent)}: constant-current and constant-impedance shares "
-                "are not supported"
-            )
+        for power in "pq":
+            of_load = part.load[[f"const_z_{power}_percent", f"const_i_{power}_percent"]]
+            wrong = part.load.index[((of_load < 0).any(axis=1)) | (of_load.sum(axis=1) > 100)]
+            if len(wrong):
+                names = f"const_z_{power}_percent and const_i_{power}_percent"
+                yield f"{labels_of('load', wrong)}: {names} must be 0 to 100 and 100 at most in all"
 
 
 def line_temperatures(part, options) -> Iterator[str]:

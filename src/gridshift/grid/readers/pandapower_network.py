@@ -1,7 +1,7 @@
 """pandapower networks to `Network`."""
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -9,9 +9,16 @@ from gridshift.arrays import Bool, Complex, Int, Real
 from gridshift.errors import GridFileError, GridshiftWarning
 from gridshift.grid.network import BusKind, Network
 from gridshift.grid.readers.element_powers import consumed, warn_of_left_out
-from gridshift.grid.readers.pandapower_arrays import Assembled, assemble
+from gridshift.grid.readers.pandapower_arrays import Assembled, assemble, two_ports_again
+from gridshift.grid.readers.pandapower_controls import step_controls
 from gridshift.grid.readers.pandapower_names import bus_positions, bus_zones, element_names
-from gridshift.grid.readers.pandapower_powers import fixed_powers, left_out, load_powers
+from gridshift.grid.readers.pandapower_powers import (
+    averaged_shares,
+    fixed_powers,
+    left_out,
+    load_powers,
+    load_shares,
+)
 from gridshift.grid.readers.pandapower_ratings import branch_ratings, is_real_rating
 
 
@@ -36,18 +43,24 @@ def network_from_pandapower(net, *, name: str, origin: str, source: str = "") ->
     problems = _no_impedance(grid) + _not_finite(grid)
     if problems:
         raise GridFileError(source, problems)
-    for note in grid.notes:
-        warnings.warn(f"{name}: {note}", GridshiftWarning, stacklevel=3)
-    warn_of_left_out(
-        left_out(grid), name, "their buses are out of service or have no path to an external grid"
-    )
     labels, is_open = _bus_labels(grid)
     keep = np.flatnonzero(~is_open)
     number = np.where(is_open, -1, np.cumsum(~is_open) - 1)
 
+    def two_ports() -> Complex:
+        moved = replace(grid, branch_y=two_ports_again(grid))
+        return _with_star_ties(moved, _branches(moved, is_open)).y
+
+    controls, told = step_controls(net, grid, number, two_ports)
+    for note in (*grid.notes, *averaged_shares(grid), *told):
+        warnings.warn(f"{name}: {note}", GridshiftWarning, stacklevel=3)
+    warn_of_left_out(
+        left_out(grid), name, "their buses are out of service or have no path to an external grid"
+    )
     branch = _with_star_ties(grid, _branches(grid, is_open))
     load = load_powers(grid)
     load = load.only(load.bus >= 0)
+    current, impedance = load_shares(grid, load.labels)
     fixed = -grid.demand
     np.subtract.at(fixed, load.bus, load.power / grid.base_mva)
     # What is left of a cancelled sum is rounding, not an injection.
@@ -75,6 +88,8 @@ def network_from_pandapower(net, *, name: str, origin: str, source: str = "") ->
         load_labels=tuple(load.labels),
         load_bus=number[load.bus],
         load_power=-load.power / grid.base_mva,
+        load_current=current,
+        load_impedance=impedance,
         gen_labels=tuple(grid.gen_label),
         gen_bus=number[grid.gen_bus],
         gen_p=grid.gen_p,
@@ -91,6 +106,7 @@ def network_from_pandapower(net, *, name: str, origin: str, source: str = "") ->
         branch_rating=rating,
         branch_rated=np.concatenate([is_real_rating(grid), np.zeros(num_ties, bool)]),
         rating_kind="current",
+        controls=tuple(controls),
         names=element_names(net, bus_labels),
         areas=bus_zones(net, bus_labels),
         bus_xy=bus_positions(net, grid)[keep],

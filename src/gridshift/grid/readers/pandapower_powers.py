@@ -1,6 +1,6 @@
 """What draws or gives power in a pandapower network, element by element, as `runpp` counts it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,6 +8,7 @@ import numpy as np
 from gridshift.arrays import Complex, Real
 from gridshift.grid.readers.element_powers import ElementPowers, joined
 from gridshift.grid.readers.pandapower_arrays import Assembled
+from gridshift.grid.readers.pandapower_tables import SHARES
 
 LOADS = ("load", "asymmetric_load")
 FIXED = ("sgen", "asymmetric_sgen", "storage", "motor", "ward", "xward")
@@ -19,6 +20,39 @@ _HOLD_A_VOLTAGE = ("gen", "ext_grid", "xward", "dcline")
 def load_powers(grid: Assembled) -> ElementPowers:
     """Loads in service; asymmetric ones by the sum of their phases, as `runpp` does."""
     return joined([_powers(grid, kind, _CONSTANT[kind]) for kind in LOADS])
+
+
+def load_shares(grid: Assembled, labels: Sequence[str]) -> tuple[Complex, Complex]:
+    """(L,) shares of constant current and of constant impedance, of P and (imaginary) of Q."""
+    current, impedance = np.zeros((2, len(labels)), complex)
+    if not grid.net._options["voltage_depend_loads"] or not len(grid.net.load):
+        return current, impedance
+    table = grid.net.load[list(SHARES)].to_numpy(float) / 100
+    row_of = {f"load:{i}": row for row, i in enumerate(grid.net.load.index)}
+    for row, label in enumerate(labels):
+        if label in row_of:
+            z_p, i_p, z_q, i_q = table[row_of[label]]
+            current[row], impedance[row] = complex(i_p, i_q), complex(z_p, z_q)
+    return current, impedance
+
+
+def averaged_shares(grid: Assembled) -> Iterator[str]:
+    """Sentences on buses where pandapower applies the mean share of the loads to all power."""
+    tables = [_powers(grid, kind, _CONSTANT[kind]) for kind in (*LOADS, *FIXED)]
+    found = joined(tables)
+    current, impedance = load_shares(grid, found.labels)
+    shares = np.stack([current, impedance], 1)
+    odd = []
+    for bus in np.unique(found.bus[(shares != 0).any(1) & (found.bus >= 0)]):
+        there = shares[(found.bus == bus) & (found.power != 0)]
+        if len(there) and (there != there[0]).any():
+            odd.append(found.at[int(np.flatnonzero(found.bus == bus)[0])])
+    if odd:
+        more = f" and {len(odd) - 5} more" if len(odd) > 5 else ""
+        yield (
+            f"{', '.join(odd[:5])}{more}: each load keeps its own shares of constant current and "
+            "impedance; pandapower applies their mean to all that the bus draws"
+        )
 
 
 def fixed_powers(grid: Assembled) -> ElementPowers:

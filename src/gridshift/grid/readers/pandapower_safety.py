@@ -57,7 +57,7 @@ def safe_content(text: str) -> tuple[dict[str, Any], list[str]]:
         problem = _problem_of(part, handed_over=name in KEPT)
         if problem:
             problems.append(f"{_short(name)}: {problem}")
-    kept = {name: tables[name] for name in (*KEPT, *_OLD, OLD_POSITIONS) if name in tables}
+    kept = {name: tables[name] for name in (*KEPT, *_OLD, *READ_HERE) if name in tables}
     if signed:
         module = "pandapower.auxiliary"
         kept = {"_module": module, "_class": "pandapowerNet", "_object": kept}
@@ -66,6 +66,9 @@ def safe_content(text: str) -> tuple[dict[str, Any], list[str]]:
 
 OLD_POSITIONS = "bus_geodata"
 """The table that holds them before pandapower 3."""
+CONTROLLERS = "controller"
+READ_HERE = (OLD_POSITIONS, CONTROLLERS)
+"""Tables that pandapower never sees, as data."""
 _OLD = ("parameters",)
 """Where networks before pandapower 2 have their base power, frequency and version."""
 

@@ -10,7 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from gridshift.errors import GridFileError, GridshiftWarning, StorageError
-from gridshift.grid.readers.pandapower_safety import NO_NETWORK, OLD_POSITIONS, safe_content
+from gridshift.grid.readers.pandapower_safety import (
+    CONTROLLERS,
+    NO_NETWORK,
+    OLD_POSITIONS,
+    safe_content,
+)
 from gridshift.text_file import read_bytes, text_of
 
 PANDAPOWER_ERRORS = (
@@ -114,6 +119,7 @@ def net_of_json(path: Path, content: bytes):
             raise GridFileError(str(path), [newer])
         # Its conversion refuses a network for one position that is no number.
         positions = parts.get("_object", parts).pop(OLD_POSITIONS, None)
+        controllers = parts.get("_object", parts).pop(CONTROLLERS, None)
         try:
             net = pandapower.from_json_string(json.dumps(parts), convert=True)
         except PANDAPOWER_ERRORS as error:
@@ -121,18 +127,19 @@ def net_of_json(path: Path, content: bytes):
             raise GridFileError(str(path), [refusal]) from None
     if not isinstance(net, pandapower.pandapowerNet):
         raise GridFileError(str(path), [NO_NETWORK])
-    net[OLD_POSITIONS] = _positions(positions)
+    net[OLD_POSITIONS] = _table(positions)
+    net[CONTROLLERS] = _table(controllers)
     for words in heard:
         warnings.warn(f"{path.name}: {words}", GridshiftWarning, stacklevel=3)
     return net
 
 
-def _positions(table: Any):
-    """The table of positions in a file of an older format; None if there is none to be read."""
+def _table(written: Any):
+    """A table that pandapower doesn't see, as the file has it; None if there is none to be read."""
     import pandas as pd
 
     try:
-        held = table.get("_object", table)
+        held = written.get("_object", written)
         held = json.loads(held) if isinstance(held, str) else held
         return pd.DataFrame(held["data"], index=held["index"], columns=held["columns"])
     except (AttributeError, KeyError, TypeError, ValueError):

@@ -70,6 +70,7 @@ TABLES = {
                     "shift_degree", "parallel", "df"), ends=("hv_bus", "lv_bus"),
                    filled={"df": 1.0},
                    optional=(*_TAP, *_TAP2, "max_loading_percent", "id_characteristic_table",
+                             "tap_min", "tap_max",
                              "leakage_resistance_ratio_hv", "leakage_reactance_ratio_hv",
                              *(f"{name}_characteristic" for name in _VK)),
                    switches=("tap_dependency_table", "tap2_dependency_table",

@@ -15,6 +15,7 @@ from gridshift.grid.network import BusKind, Network
 from gridshift.grid.pi_model import PiModel
 from gridshift.grid.readers.placeholders import UNLIMITED_MVA
 from gridshift.grid.readers.psse_loads import varying_loads
+from gridshift.grid.readers.unfollowed_controls import unfollowed
 from gridshift.grid.supplied import supplied_part
 
 ENDINGS = {
@@ -26,6 +27,8 @@ reads lines between different base voltages, and transformers, otherwise than py
 OTHER_PHYSICS = ("CALCULATION_VIEW",)
 """Ends of the codes by which powerio tells that it calculates with something else than the file
 holds, such as boundary lines without their impedance."""
+MOST_SHARE = 1e3
+"""Largest part of a load as a multiple of the whole: beyond, its parts cancel each other."""
 CLEAN = re.compile(r"[^\s,:]+")
 """Names that can be part of a label."""
 Row = Mapping[str, Any]
@@ -64,9 +67,11 @@ def read_with_powerio(path: Path, content: bytes) -> Network:
         raise GridFileError(str(path), ["holds no three-phase network in balanced operation"])
     if source.n_switches:
         source = source.merge_buses(closed_switches=True).network
+    text = content.decode("utf-8", "replace")
+    notes += unfollowed(kind, text, source.branches)
     built = _Built(source, path, notes)
     if kind in ("psse", "psse-rawx"):
-        built.take_varying_loads(content.decode("utf-8", "replace"), rawx=kind == "psse-rawx")
+        built.take_varying_loads(text, rawx=kind == "psse-rawx")
     network = built.network()
     for note in notes:
         warnings.warn(f"{path.name}: {note}", GridshiftWarning, stacklevel=4)
@@ -103,6 +108,9 @@ class _Built:
             [self._label("load", load), self._row[load["bus"]], complex(load["p"], load["q"])]
             for load in self._present(source.loads)
         ]
+        in_service = (load["uid"] for load in self._present(source.loads))
+        self._load_row = {uid: row for row, uid in enumerate(in_service)}
+        self._current, self._impedance = np.zeros((2, len(self._loads)), complex)
         for shunt in self._present(source.shunts):
             self._shunt[self._row[shunt["bus"]]] += complex(shunt["g"], shunt["b"]) / self._base
         self._take_generators()
@@ -202,19 +210,23 @@ class _Built:
         self._rating = np.array(rating, float)
 
     def take_varying_loads(self, text: str, *, rawx: bool) -> None:
-        """Constant admittances as shunts, instead of the constant power that powerio has them as.
+        """Shares of constant current and admittance, which powerio counts as constant power.
 
-        Source of the sign: `psse_loads`.
+        powerio numbers the loads of a bus in the order of the file, in service or not.
         """
         for load in varying_loads(text, rawx=rawx):
-            if load.current:
-                told = f"load {load.name} draws constant current (IP, IQ), which isn't supported"
-                self._problems.append(f"{told}; make it constant power or admittance")
-            elif load.bus in self._row:
-                bus, y = self._row[load.bus], load.admittance
-                self._shunt[bus] += y / self._base
-                mine = next(one for one in self._loads if one[1] == bus)
-                mine[2] -= y.conjugate()
+            uid = f"bus-{load.bus}" + (f"-{load.number}" if load.number > 1 else "")
+            if uid not in self._load_row:
+                continue  # at a bus without supply
+            row = self._load_row[uid]
+            total = self._loads[row][2]
+            for shares, part in ((self._current, load.current), (self._impedance, load.admittance)):
+                pairs = ((part.real, total.real), (part.imag, total.imag))
+                if any(drawn and abs(drawn) > MOST_SHARE * abs(all_of) for drawn, all_of in pairs):
+                    told = f"load {load.name} has parts of constant power, current and admittance "
+                    self._problems.append(told + "that cancel each other; make it constant power")
+                    break
+                shares[row] = complex(*(drawn / (all_of or 1.0) for drawn, all_of in pairs))
 
     def network(self) -> Network:
         """The grid, without what has no path to a slack bus.
@@ -250,6 +262,7 @@ class _Built:
             load_labels=tuple(load[0] for load in self._loads),
             load_bus=np.array([load[1] for load in self._loads], np.int64),
             load_power=np.array([load[2] / self._base for load in self._loads], complex),
+            load_current=self._current, load_impedance=self._impedance,
             gen_labels=tuple(label for label, _, _ in self._gens),
             gen_bus=np.array([bus for _, bus, _ in self._gens], np.int64),
             gen_p=np.array([p for _, _, p in self._gens]) / self._base,

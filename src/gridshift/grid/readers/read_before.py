@@ -82,7 +82,7 @@ def _powerio() -> str:
 def _own_code() -> bytes:
     """The readers and what they make, as source text: no change to them can be forgotten."""
     here = Path(__file__).parent
-    names = ("network.py", "network_file.py", "pi_model.py", "supplied.py")
+    names = ("network.py", "network_file.py", "controls.py", "pi_model.py", "supplied.py")
     of_networks = (here.parent / name for name in names)
     return b"".join(file.read_bytes() for file in (*sorted(here.glob("*.py")), *of_networks))
 
