@@ -281,9 +281,11 @@ class ReactiveLimits:
     ) -> LimitedStates:  # fmt: skip
         """Chord steps with the factors of a point, from there where `start` (n, 2 B) is empty.
 
-        Slow rows go on in blocks of their own, so that they keep few waiting.
+        Slow rows go on in blocks of their own, so that they keep few waiting. None are taken where
+        loads depend on the voltage: a step moves specified powers, which are not constant then.
         """
-        if reference is None:
+        dependent = len(self._held.engine.symbolic.dependent_bus) > 0
+        if reference is None or dependent:
             return LimitedStates.empty(len(load_p), self._held.engine.num_buses, len(self.buses))
         unit = self._held.engine.unit
         limit = tol * unit
