@@ -6,7 +6,7 @@ grid with the admittances of these. Controls of a lower level are done before th
 """
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ from gridshift.grid.solution import BatchSolution, RowStatus
 
 MOST_ROUNDS = 60
 """Moves of a row at each level; those that would go on are unsettled."""
-MOST_GRIDS = 256
+MOST_GRIDS = 64
 """Grids at other positions that are kept for the next rows."""
 
 
@@ -110,13 +110,11 @@ def _moves(
     return rows[moved], wanted[moved]
 
 
-def _alike(network: Network, place: Int, rows: Int) -> list[tuple[Int, Network]]:
-    """Rows that are at the same positions, with their grid."""
+def _alike(network: Network, place: Int, rows: Int) -> Iterator[tuple[Int, Network]]:
+    """Rows that are at the same positions, with their grid, which is made when it is its turn."""
     positions, group = np.unique(place[rows], axis=0, return_inverse=True)
-    return [
-        (rows[group.ravel() == g], at_positions(network, tuple(at)))
-        for g, at in enumerate(positions.tolist())
-    ]
+    for g, at in enumerate(positions.tolist()):
+        yield rows[group.ravel() == g], at_positions(network, tuple(at))
 
 
 def at_positions(network: Network, positions: tuple[int, ...]) -> Network:
