@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from gridshift.errors import GridshiftError
 from gridshift.exchange.state import write_state
 from gridshift.grid.after_outage import after_outage
-from gridshift.grid.distributed_slack import DistributedSlack, common_factor
+from gridshift.grid.distributed_slack import DistributedSlack
 from gridshift.grid.network import BusKind
 from gridshift.grid.powerflow import RowStatus, nominal, solve
 from gridshift.grid.prepared import prepare
@@ -18,7 +18,7 @@ from gridshift.grid.reactive import bus_limits
 from gridshift.grid.readers import read_grid
 from gridshift.grid.readers.pandapower_network import network_from_pandapower
 from gridshift.grid.scenarios import LoadScenarios, named_rng, nominal_loads, sample_loads
-from gridshift.grid.slack_shares import SlackShares
+from gridshift.grid.slack_shares import SlackShares, common_factor
 from tests.reference.grids import random_network
 from tests.reference.newton import dense_distributed
 from tests.reference.pandapower_equations import built, run, switched_off, voltages
@@ -182,7 +182,7 @@ def test_the_largest_line_is_the_factor_by_which_generators_share(weight, seed, 
     weight, rng = np.array(weight), np.random.default_rng(seed)
     room = rng.uniform(0, 2, len(weight)) * (rng.random(len(weight)) > 0.2)
     amount = share * room[weight > 0].sum()
-    lines = common_factor(weight, room).reshape(-1, 2)
+    lines = common_factor(weight, room)
     found = max((a + b * amount for a, b in lines), default=0.0)
     assert np.minimum(weight * found, room).sum() == pytest.approx(amount, abs=1e-9)
 

@@ -60,13 +60,11 @@ class DistributedSlack:
         self._scheduled = interleaved(replace(intact, gen_p=self.schedule.power).scheduled)
         unknown = np.full(engine.num_buses, -1, np.int32)
         unknown[engine.symbolic.node_bus] = engine.symbolic.node_first[:-1]
-        buses, part = self.schedule.buses, self.schedule.participants
-        up, down = part.high - part.power, part.power - part.low
-        up_weight, down_weight = (up, down) if part.size is None else (part.size, part.size)
+        buses, (up, down) = self.schedule.buses, self.schedule.ways
         self._known = partial(
             Sharing, bus=buses.astype(np.int32), unknown=unknown[buses],
-            up_weight=up_weight, up_room=up, down_weight=down_weight, down_room=down,
-            up_lines=common_factor(up_weight, up), down_lines=common_factor(down_weight, down),
+            up_weight=up.weight, up_room=up.room, up_lines=up.lines.ravel(),
+            down_weight=down.weight, down_room=down.room, down_lines=down.lines.ravel(),
             slack=int(intact.slack[0]),
         )  # fmt: skip
         self._unknown = unknown
@@ -149,24 +147,6 @@ _KNOWN: (
     "weakref.WeakKeyDictionary[Network, weakref.WeakKeyDictionary[SlackShares, DistributedSlack]]"
 )
 _KNOWN = weakref.WeakKeyDictionary()
-
-
-def common_factor(weight: Real, room: Real) -> Real:
-    """(2 J,) lines whose largest is f, where the sum of min(weight f, room) is a given amount.
-
-    As the amount grows generators reach their room one after the other, and f grows faster.
-    """
-    takes = (weight > 0) & (room > 0)
-    weight, room = weight[takes], room[takes]
-    reach = room / weight
-    order = np.argsort(reach, kind="stable")
-    left = np.cumsum(weight[order][::-1])[::-1]
-    lines, at, amount = [], 0.0, 0.0
-    for end, total in zip(reach[order].tolist(), left.tolist(), strict=True):
-        if end > at:
-            lines += [at - amount / total, 1 / total]
-            at, amount = end, amount + (end - at) * total
-    return np.array(lines)
 
 
 def solve_distributed(
@@ -276,7 +256,7 @@ def _by_rounds(
 def _with_moved(schedule: SharedSchedule, loads: LoadScenarios, moved: Real) -> LoadScenarios:
     """What the engine is given: generators that move are demands of the other sign."""
     moving = slice(schedule.num_moved)
-    columns = -(schedule.participants.power[moving] + moved[:, moving])
+    columns = -(schedule.power[schedule.rows[moving]] + moved[:, moving])
     return LoadScenarios(
         load_p=np.concatenate([loads.load_p, columns], 1),
         load_q=np.concatenate([loads.load_q, np.zeros_like(columns)], 1),

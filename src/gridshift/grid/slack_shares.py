@@ -7,14 +7,14 @@ and the others share the rest; what nobody can give is left to the slack bus.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import get_args
+from typing import NamedTuple, get_args
 
 import numpy as np
 
 from gridshift.arguments import shown
 from gridshift.arrays import Bool, Complex, Int, Real
 from gridshift.errors import GridshiftError
-from gridshift.grid.generation import Participants, ShareBy
+from gridshift.grid.generation import ShareBy
 from gridshift.grid.network import Network
 from gridshift.grid.prepared import prepare
 from gridshift.grid.voltage_dependence import drawn
@@ -171,6 +171,35 @@ def given_at_slack(network: Network, voltage: Complex, load_p: Real) -> Real:
     return power
 
 
+class _Way(NamedTuple):
+    """How n generators share an imbalance of one sign: each gives min(weight * f, room)."""
+
+    weight: Real
+    room: Real
+    """(n,) p.u., infinite without a limit."""
+    lines: Real
+    """(J, 2) whose largest is f, see `common_factor`."""
+
+
+def common_factor(weight: Real, room: Real) -> Real:
+    """(J, 2) lines, value at 0 and slope, whose largest is f, where the sum of min(weight f, room)
+    is a given amount.
+
+    As the amount grows generators reach their room one after the other, and f grows faster.
+    """
+    takes = (weight > 0) & (room > 0)
+    weight, room = weight[takes], room[takes]
+    reach = room / weight
+    order = np.argsort(reach, kind="stable")
+    left = np.cumsum(weight[order][::-1])[::-1]
+    lines, at, amount = [], 0.0, 0.0
+    for end, total in zip(reach[order].tolist(), left.tolist(), strict=True):
+        if end > at:
+            lines.append((at - amount / total, 1 / total))
+            at, amount = end, amount + (end - at) * total
+    return np.array(lines).reshape(-1, 2)
+
+
 class SharedSchedule:
     """What generators of a grid are to give: `SlackShares` without those that it lacks."""
 
@@ -192,11 +221,14 @@ class SharedSchedule:
         )  # fmt: skip
         """(G,) schedule."""
         power = self.power[self.rows]
-        self.participants = Participants(
-            labels=self.labels, power=power, low=np.minimum(shares.low[order], power),
-            high=np.maximum(shares.high[order], power),
-            size=None if shares.size is None else shares.size[order],
-        )  # fmt: skip
+        up = np.maximum(shares.high[order], power) - power
+        down = power - np.minimum(shares.low[order], power)
+        size = None if shares.size is None else shares.size[order]
+        self.ways = tuple(
+            _Way(weight := room if size is None else size, room, common_factor(weight, room))
+            for room in (up, down)
+        )
+        """How the generators that take part go up, and how they go down."""
         scheduled = network.bus_fixed.real.sum() + self.power.sum()
         self._beyond = shares.losses - float(scheduled)
 
@@ -206,9 +238,14 @@ class SharedSchedule:
 
     def moved(self, imbalance: Real) -> tuple[Real, Real]:
         """(R, n) by how much each goes up, and (R,) what is left to the slack bus."""
-        if not self.labels:
-            return np.empty((len(imbalance), 0)), imbalance
-        return self.participants.moved(imbalance)
+        moved = np.zeros((len(imbalance), len(self.labels)))
+        for sign, (weight, room, lines) in zip((1, -1), self.ways, strict=True):
+            amount = np.maximum(sign * imbalance, 0)
+            factor = np.zeros(len(amount))
+            for offset, slope in lines:
+                np.maximum(factor, offset + slope * amount, out=factor)
+            moved += sign * np.minimum(weight * factor[:, None], room)
+        return moved, imbalance - moved.sum(1)
 
     def of_slack(self, moved: Real, rest: Real) -> Real:
         """(R,) what the slack bus is to give."""
