@@ -8,11 +8,13 @@ removed by the next one that writes to the folder.
 
 import os
 import secrets
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from gridshift.errors import StorageError
+from gridshift.memory import size_text
 
 try:
     import fcntl
@@ -76,6 +78,27 @@ def write_text(path: str | Path, text: str) -> Path:
         StorageError: it cannot be written.
     """
     return write_bytes(path, text.encode())
+
+
+def require_disk(folder: Path, done: int, total: int, what: str) -> None:
+    """Pass if the disk has room for what is left, by what the first pieces in the folder took.
+
+    Args:
+        folder: where they are.
+        done: how many of them.
+        total: how many there will be.
+        what: what they are called.
+
+    Raises:
+        StorageError: it hasn't; what is written stays.
+    """
+    written = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    needed, free = written / done * (total - done), shutil.disk_usage(folder).free
+    if needed > free:
+        raise StorageError(
+            f"the {total - done:,} {what} that are left need about {size_text(needed)} in "
+            f"{folder}, which has {size_text(free)}; ask for fewer, or choose another folder"
+        )
 
 
 def clear_left_over(folder: str | Path) -> None:

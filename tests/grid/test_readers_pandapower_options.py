@@ -114,7 +114,12 @@ def test_an_option_makes_loads_that_depend_on_voltage_constant():
         ("switch_rx_ratio", "2", "has switch_rx_ratio='2'; it must be a number"),
         ("distributed_slack", True, "asks for distributed_slack, which is not supported"),
         ("tdpf", True, "asks for tdpf, which is not supported"),
-        ("enforce_q_lims", True, "asks for enforce_q_lims, which is not supported"),
+        (
+            "enforce_q_lims",
+            True,
+            "asks for enforce_q_lims, which is not supported in a file; take it out and ask for "
+            "reactive limits where you solve, --q-limits",
+        ),
         ("enforce_p_lims", 1, "asks for enforce_p_lims=1, which is not supported"),
         ("trafo_loading", "power", "asks for trafo_loading='power', which is not supported"),
         ("mode", "opf", "asks for mode='opf', which is not supported"),

@@ -1,6 +1,7 @@
 """Data sets of solved cases: what is written is what an independent program solves, bit for bit."""
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -219,6 +220,17 @@ def test_a_killed_run_goes_on_to_the_same_files(tmp_path, monkeypatch):
     finished = write_data_set(HARD, tmp_path / "whole")
     assert finished.resumed == 900
     assert finished.us_per_row is None
+
+
+def test_a_disk_that_is_too_small_is_told_early(tmp_path, monkeypatch):
+    monkeypatch.setattr(solved_rows, "MOST_ROWS", 200)
+    usage = type(shutil.disk_usage(tmp_path))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(10**9, 10**9 - 1000, 1000))
+    told = r"scenarios that are left need about [0-9.]+ .* which has .*; ask for fewer"
+    with pytest.raises(StorageError, match=told):
+        write_data_set(HARD, tmp_path, threads=1)
+    monkeypatch.undo()
+    assert 0 < write_data_set(HARD, tmp_path, threads=1).resumed < 900
 
 
 def test_labels_count_limits_as_the_tables_say(tmp_path):

@@ -104,7 +104,7 @@ def test_what_a_table_changes_is_balanced_too(case30):
         ({"source": {"load:1": ["a"]}}, "column load:1 of the table holds something else than num"),
         (
             {"source": {"load:1": [1.0, 2.0], "load:2": [1.0]}},
-            "column load:2 of the table has 1 rows and load:1 has 2",
+            "column load:2 of the table has 1 and load:1 has 2 rows",
         ),
         (
             {"source": {"H0": [1.0]}, "columns": {"load:1": "H0", "load:2": "H1"}},

@@ -24,7 +24,7 @@ from gridshift.grid.powerflow import RowStatus
 from gridshift.grid.quantities import Quantities
 from gridshift.grid.readers import read_grid
 from gridshift.grid.scenarios import Spread
-from gridshift.storage import write_text
+from gridshift.storage import require_disk, write_text
 from gridshift.study.partition import Partition, write_labels
 from gridshift.study.solved_rows import SolvedRows, Source
 from gridshift.study.study_file import read_study_file
@@ -144,7 +144,7 @@ def write_data_set(
         NotConvergedError: most scenarios have no solution.
         StorageError: the folder can't be written, holds another data set, or is being written.
     """
-    network = read_grid(config.grid) if network is None else network
+    network = network or read_grid(config.grid)
     source = _source(config, network)
     place = Path(folder) / network.name
     try:
@@ -175,9 +175,8 @@ def _locked(place: Path) -> Iterator[None]:
         with FileLock(place / ".lock", timeout=0):
             yield
     except Timeout:
-        raise StorageError(f"another process is writing to {place}; wait or choose another") from (
-            None
-        )
+        told = f"another process is writing to {place}; wait or choose another"
+        raise StorageError(told) from None
 
 
 class _Run:
@@ -203,14 +202,13 @@ class _Run:
         self._files.finish(self._num_cases)
         if 2 * self._num_cases < total:
             told = ", ".join(f"{count} {name}" for name, count in self._counts().items())
-            raise NotConvergedError(
-                f"most of {how_many(total, 'scenario')} have no solution: {told}"
-            )
-        wall_s = time.perf_counter() - began
+            most = f"most of {how_many(total, 'scenario')}"
+            raise NotConvergedError(f"{most} have no solution: {told}")
+        spent = {f"{name}_s": seconds for name, seconds in self._cost.items()}
         return DataSet(
             grid=self._network.name, folder=self._place, num_rows=total, resumed=resumed,
             status=self._counts(), files=self._files.paths,
-            cost={**{f"{name}_s": spent for name, spent in self._cost.items()}, "wall_s": wall_s},
+            cost=spent | {"wall_s": time.perf_counter() - began},
         )  # fmt: skip
 
     def _go_on(self, progress: Progress | None) -> None:
@@ -267,10 +265,9 @@ class _Run:
         """Write down what is done, once all of it is."""
         for _, future in done:
             future.result()
-        parts = [partition for partition, _ in done if partition.num_rows]
-        if not parts:
+        began, first = time.perf_counter(), not self._next_row
+        if not (parts := [partition for partition, _ in done if partition.num_rows]):
             return
-        began = time.perf_counter()
         write_labels(self._place / "labels", parts)
         for rows in (rows for part in parts for rows in part.pieces):
             self._status += np.bincount(rows.status, minlength=len(self._status))
@@ -282,8 +279,11 @@ class _Run:
         }  # fmt: skip
         write_text(self._place / RECORD, json.dumps(self._record))
         self._cost["write"] += time.perf_counter() - began
+        total = self._source.num_rows
+        if first:
+            require_disk(self._place, self._next_row, total, "scenarios")
         if progress is not None:
-            progress(self._next_row, self._source.num_rows)
+            progress(self._next_row, total)
 
     def _counts(self) -> dict[str, int]:
         counts = {status.text: int(self._status[status]) for status in RowStatus}

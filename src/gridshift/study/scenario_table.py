@@ -225,5 +225,6 @@ def _numbers(columns: Mapping[str, Any], name: str) -> dict[str, Real]:
     first = next(iter(found))
     if odd := [label for label, values in found.items() if len(values) != len(found[first])]:
         told = ", ".join(f"column {label} of {name} has {len(found[label])}" for label in odd)
-        raise UncertaintyError(("source",), f"{told} rows and {first} has {len(found[first])}")
+        rows = how_many(len(found[first]), "row")
+        raise UncertaintyError(("source",), f"{told} and {first} has {rows}")
     return found

@@ -27,6 +27,12 @@ ONLY: dict[str, tuple[Any, ...]] = {
 }
 """Options that a `Network` cannot follow, and the values with which there is nothing to follow."""
 
+INSTEAD = {
+    "enforce_q_lims": "reactive limits where you solve, --q-limits or q_limits=True",
+    "distributed_slack": "it where you solve, --distributed-slack or distributed_slack=",
+}
+"""Where gridshift has what a stored option asks for."""
+
 OF_THE_SOLVER = frozenset(
     {"algorithm", "init", "init_vm_pu", "init_va_degree", "init_results", "max_iteration",
      "tolerance_mva", "numba", "lightsim2grid", "use_umfpack", "permc_spec", "recycle",
@@ -56,7 +62,10 @@ def option_problems(options: object) -> Iterator[str]:
             yield f"user_pf_options has an unknown option {name!r}"
         elif not _is_one_of(value, ONLY[name]):
             asked = name if value is True else f"{name}={value!r}"
-            yield f"user_pf_options asks for {asked}, which is not supported"
+            told = f"user_pf_options asks for {asked}, which is not supported"
+            if (instead := INSTEAD.get(name)) and value is True:
+                told = f"{told} in a file; take it out and ask for {instead}"
+            yield told
 
 
 def option_notes(options: Mapping[str, Any]) -> Iterator[str]:
@@ -64,7 +73,7 @@ def option_notes(options: Mapping[str, Any]) -> Iterator[str]:
     if options.get("run_control"):
         yield (
             "user_pf_options asks for run_control, but controllers are not run, as by runpp(net); "
-            "run them in pandapower and store what they set"
+            "run them in pandapower and store what they set, or solve with --controls"
         )
 
 
