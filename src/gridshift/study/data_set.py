@@ -295,8 +295,7 @@ class _Run:
         Raises:
             StorageError: the folder holds something else.
         """
-        path = self._place / RECORD
-        if not path.exists():
+        if not (path := self._place / RECORD).exists():
             return
         try:
             found = json.loads(path.read_text(encoding="utf-8"))
