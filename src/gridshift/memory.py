@@ -4,6 +4,7 @@ On Linux asking for too much ends in a kill without a word, not in a `MemoryErro
 """
 
 import os
+import sys
 from collections.abc import Iterator
 from math import floor, log10
 from pathlib import Path
@@ -92,6 +93,16 @@ def _address_space(proc: Path) -> Iterator[int]:
     pages = _text(proc / "self" / "statm").split()
     if most != resource.RLIM_INFINITY and pages:
         yield most - int(pages[0]) * resource.getpagesize()
+
+
+def peak_bytes() -> int:
+    """Most memory that this process has held at once; 0 where the system doesn't tell."""
+    try:
+        import resource
+    except ImportError:  # not on Windows
+        return 0
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else 1024 * peak
 
 
 def _text(path: Path) -> str:

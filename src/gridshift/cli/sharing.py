@@ -197,7 +197,7 @@ def shown(study: "Callable[[], Screening]", show: "Callable[[Screening], None]")
         "us_per_row": "of one core of this machine, measured on some of the outages",
         "ms_per_outage": "what an outage costs beside its rows",
         "core_hours": "of this machine's cores",
-        "memory_gb": "of one worker, rows of all outages included",
+        "memory_gb": "of one worker, with the program and the rows of all outages",
         "disk_gb": "of the output folder",
         "start_s": "until a new process can begin",
         "merge_s": "for reading all rows at the end",

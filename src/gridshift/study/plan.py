@@ -47,7 +47,7 @@ class Plan:
     """What an outage costs whatever the number of scenarios."""
     core_hours: float
     memory_gb: float
-    """Of one worker that studies one piece at a time."""
+    """Of one worker that studies one piece at a time, with the program itself."""
     disk_gb: float
     start_s: float
     """Until a new process can begin."""
@@ -92,7 +92,7 @@ def plan(setting: Setting, chosen: Chosen, *, minutes_per_shard: float = 30.0) -
     read_s, stored = _stored(setting, rows)
     merge_s = read_s / len(rows) * len(outages)
     work_s = len(outages) * outage_s + num_rows * row_s
-    start_s = _start_s()
+    start_s, program = _started()
     long_ones = runs(setting)
     pieces = len(outages) * len(long_ones) if long_ones else len(grouped(config, outages, 1))
     return Plan(
@@ -103,7 +103,7 @@ def plan(setting: Setting, chosen: Chosen, *, minutes_per_shard: float = 30.0) -
         us_per_row=row_s * 1e6,
         ms_per_outage=outage_s * 1e3,
         core_hours=work_s / 3600,
-        memory_gb=(worker_bytes(network, replace(config, workers=1))
+        memory_gb=(program + worker_bytes(network, replace(config, workers=1))
                    + len(outages) * row_bytes(network)) / 1e9,
         disk_gb=(1 + TABLE_SHARE) * stored / len(rows) * len(outages) / 1e9,
         start_s=start_s,
@@ -159,11 +159,13 @@ def _stored(setting: Setting, rows: Sequence[OutageRow]) -> tuple[float, int]:
         return time.perf_counter() - began, sum(place.length for place in places)
 
 
-def _start_s() -> float:
-    """Seconds until a process has loaded what a worker needs."""
+def _started() -> tuple[float, int]:
+    """Seconds until a process has loaded what a worker needs, and the memory that it holds then."""
+    loads = "import gridshift.grid.engine, gridshift.study.shared, gridshift.memory as memory"
+    command = [sys.executable, "-c", f"{loads}; print(memory.peak_bytes())"]
     began = time.perf_counter()
-    subprocess.run([sys.executable, "-c", "import gridshift.study.shared"], check=True)
-    return time.perf_counter() - began
+    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return time.perf_counter() - began, int(told)
 
 
 def _on(workers: int, work_s: float, pieces: int, start_s: float, merge_s: float) -> dict:
