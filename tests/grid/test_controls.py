@@ -160,7 +160,9 @@ def test_a_file_has_the_controls_of_the_network_and_says_what_is_not_followed(fe
 
     path = tmp_path / "feeder.json"
     pp.to_json(feeder, str(path))
-    with pytest.warns(GridshiftWarning, match=r"trafo:0, trafo:1, .* stay where they are unless"):
+    with pytest.warns(
+        GridshiftWarning, match=r"trafo:0, trafo:1, .* move where controls are asked for"
+    ):
         network = gs.read_grid(path)
     assert network.controls == read(feeder).controls
     assert gs.read_grid(path).controls == network.controls  # from the cache

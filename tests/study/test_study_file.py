@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gridshift.errors import OutageError, ScenarioError
+from gridshift.errors import GridshiftWarning, OutageError, ScenarioError
 from gridshift.grid.readers import read_grid
 from gridshift.grid.scenarios import named_rng, scenarios
 from gridshift.study.chosen_outages import asked_for
@@ -222,29 +222,35 @@ def test_lines_of_keys_are_where_the_parser_finds_them():
 
 def test_outages_that_a_study_lists(case30, study_of, tmp_path):
     rates = tmp_path / "rates.csv"
-    rates.write_text('outage,failures_per_year,repair_hours\nline:9,0.1,\n"line:5,line:9",9,9\n')
+    rates.write_text(
+        'outage,failures_per_year,repair_hours\nline:9,0.1,\n"line:5,line:9",9,9\nline:7,1,x\n'
+    )
     text = HEAD + '[outages]\nelements = ["line:9", "gen:0"]\nfailure_rates = "rates.csv"\n'
     text += '[[outages.common_mode]]\nname = "tower"\nelements = ["line:9", "line:5"]\n'
     study = study_of(text + "failures_per_year = 0.02\nrepair_hours = 10\n")
     config = ScreenConfig(**study.options())
     assert config.contingencies == "listed"
     nan = float("nan")
+    with pytest.raises(OutageError, match="row 3: repair_hours 'x' must be a number"):
+        asked_for(case30, config)
+    rates.write_text(rates.read_text().replace("x", "2"))
     expected = [
         (("line:9",), "", 0.1, nan),
         (("gen:0",), "", nan, nan),
         (("line:5", "line:9"), "tower", 0.02, 10.0),
     ]
-    found = [
-        (one.outage, one.name, one.failures_per_year, one.repair_hours)
-        for one in asked_for(case30, config)
-    ]
+    with pytest.warns(GridshiftWarning, match="not studied, and so not used: line:7$"):
+        listed = asked_for(case30, config)
+    found = [(one.outage, one.name, one.failures_per_year, one.repair_hours) for one in listed]
     assert str(found) == str(expected)
     assert len(asked_for(case30, replace(config, contingencies="lines"))) == 41 + 2
+    both = asked_for(case30, replace(config, contingencies="lines,generators"))
+    assert len(both) == 41 + 5 + 1
 
 
 def test_outages_of_a_study_that_the_grid_lacks(case30, study_of, tmp_path):
     study = study_of(HEAD + '[outages]\nelements = ["line:9", "line:99"]\n')
-    told = r"study.toml: line 5: outages.elements\[2\]: .*line:99"
+    told = r"study.toml: line 4: outages.elements\[2\]: .*line:99"
     with pytest.raises(OutageError, match=told):
         study.listed(case30)
     (tmp_path / "rates.csv").write_text("outage,failures_per_year\nline:1,-3\n")

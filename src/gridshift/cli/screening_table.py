@@ -61,11 +61,17 @@ def _at_limits(result: "Screening") -> str:
     known = [row for row in result.rows if len(row.bus_at_q_max)]
     if not known:
         return "reactive limits: no outage could be studied"
-    share = np.nanmean([row.bus_at_q_max + row.bus_at_q_min for row in known], axis=0)
-    most = [b for b in np.argsort(-share, kind="stable")[:3].tolist() if share[b] > 0]
-    named = ", ".join(f"{_place(result.network.bus_labels[b])} {_percent(share[b])}" for b in most)
+    high, low = np.nanmean([(row.bus_at_q_max, row.bus_at_q_min) for row in known], axis=0)
+    most = [
+        b for b in np.argsort(-(high + low), kind="stable")[:3].tolist() if high[b] + low[b] > 0
+    ]
+    named = ", ".join(
+        f"{_place(result.network.bus_labels[b])} {_percent(high[b] + low[b])} "
+        f"({'upper' if high[b] > low[b] else 'lower'})"
+        for b in most
+    )
     told = float(np.nanmean([row.any_at_limit for row in known]))
-    most_often = f"; most often at {named} %" if named else ""
+    most_often = f"; most often, in %, at {named}" if named else ""
     return f"reactive limits: reached in {_percent(told)} % of the scenarios{most_often}"
 
 
@@ -180,8 +186,8 @@ def _legend(result: "Screening", shown: "tuple[OutageRow, ...]") -> list[str]:
         mw = max(row.mw_generation_cut_off for row in islands)
         gone = f", with up to {mw:,.1f} MW of generation" if mw > 0 else ""
         lines.append(
-            f"split: buses are cut off{gone}; the rest of the grid is solved exactly, and the "
-            "slack makes up for what is missing"
+            f"split: buses are cut off{gone}; the rest of the grid is solved exactly, where "
+            "a slack bus is left"
         )
     return lines
 

@@ -24,8 +24,9 @@ studied_options = in_order(
         show_default=True,
         metavar="WHICH",
         help="lines, trafos, all (branches), generators, static (other supply of a bus), buses, "
-        "loads, shunts, n-2 (pairs of lines), or a file: one outage a line (elements; name; "
-        "failures a year; hours of repair), PSS/E's .con, or a MATPOWER change table (.m).",
+        "loads, shunts, several of them (all,generators), n-2 (pairs of lines), listed (by the "
+        "study file), or a file: one outage a line (elements; name; failures a year; hours of "
+        "repair), PSS/E's .con, or a MATPOWER change table (.m).",
     ),
     click.option(
         "--area", metavar="NAME",

@@ -86,11 +86,17 @@ def _problems(network: Network, labels: list[str], branches_alone: bool) -> list
     unknown = [label for label in labels if label not in network.elements]
     if not branches_alone:
         unknown = [label for label in unknown if not knows(network, label)]
+    others = [label for label in unknown if branches_alone and knows(network, label)]
+    unknown = [label for label in unknown if label not in others]
+    if others:
+        problems.append(f"{', '.join(others)}: only lines and transformers can be out here; "
+                        "'gridshift screen' takes other elements out")  # fmt: skip
     if unknown:
-        problems.append(
-            f"no element {', '.join(unknown)} in {network.name}; "
-            f"list them with 'gridshift cases {network.name} --outages'"
-        )
+        told = f"no element {', '.join(unknown)} in {network.name}; "
+        told += f"list them with 'gridshift cases {network.name} --outages'"
+        if not all(":" in label for label in unknown):
+            told += "; names and rates in a list stand behind semicolons"
+        problems.append(told)
     known = [label for label in labels if label in network.elements]
     already = [label for label in known if not _in_service(network, label)]
     if already:

@@ -37,17 +37,20 @@ def select_contingencies(network: Network, choice: str) -> list[Contingency]:
     """Outages that a user asks for: one of `CHOICES`, or a file of `read_contingencies`.
 
     `lines`, `trafos`, `all` (branches), `generators`, `static` (other supply of a bus), `buses`,
-    `loads`, `shunts` are outages of one element, `n-2` of two lines.
+    `loads`, `shunts` are outages of one element, `n-2` of two lines; `lines,generators` is both.
 
     Raises:
         OutageError: neither one of those words nor a readable file of outages of this grid.
     """
     if not isinstance(choice, str):
         raise OutageError(f"no contingencies {shown(choice)}; choose from {', '.join(CHOICES)}")
-    if choice in CHOICES:
-        kind, size = ("lines", 2) if choice == PAIRS else (choice, 1)
-        listed = enumerate_outages(network, kind, size)  # type: ignore[arg-type]
-        return [Contingency(outage=outage) for outage in listed]
+    kinds = [kind.strip() for kind in choice.split(",")]
+    if {*kinds} <= {*CHOICES} and (len(kinds) == 1 or PAIRS not in kinds):
+        found: dict[Outage, None] = {}
+        for one in kinds:
+            kind, size = ("lines", 2) if one == PAIRS else (one, 1)
+            found |= dict.fromkeys(enumerate_outages(network, kind, size))  # type: ignore[arg-type]
+        return [Contingency(outage=outage) for outage in found]
     if not os.path.exists(choice):
         raise OutageError(
             f"no contingencies '{choice}'; choose from {', '.join(CHOICES)}, "

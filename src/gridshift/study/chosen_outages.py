@@ -94,8 +94,14 @@ def _with_own(
 
     study = read_study_file(config.study)
     both = {one.outage: one for one in [*listed, *study.listed(network)]}
-    table = study.outages.failure_rates
-    return with_rates([*both.values()], {} if table is None else read_failure_rates(network, table))
+    if (table := study.outages.failure_rates) is None:
+        return [*both.values()]
+    rates = read_failure_rates(network, table)
+    if unused := [outage_text(outage) for outage in rates if outage not in both]:
+        some = ", ".join(unused[:5]) + (", ..." if len(unused) > 5 else "")
+        told = f"rates in {table} of outages that are not studied, and so not used: {some}"
+        warnings.warn(GridshiftWarning(told), stacklevel=2)
+    return with_rates([*both.values()], rates)
 
 
 def _in_area(setting: Setting, listed: list[Contingency]) -> list[Contingency]:

@@ -108,8 +108,12 @@ def read_failure_rates(network: Network, path: str) -> dict[Outage, dict[str, fl
 def _rate(value: object, name: str) -> float:
     if value is None:
         return nan
-    if isinstance(value, int | float) and 0 <= value < inf:
-        return float(value)
+    try:
+        number = float(str(value))  # a column with a text somewhere holds texts
+    except ValueError:
+        number = -1.0
+    if 0 <= number < inf:
+        return number
     raise OutageError(f"{name} {value!r} must be a number of at least 0")
 
 

@@ -171,7 +171,12 @@ def _rest(setting: Setting, outage: Outage, after: AfterOutage, clock: Clock) ->
     rest = _on_part(setting, part)
     status = nominal(part.network).status[0]
     if status != RowStatus.SOLVED:
-        row["reason"] += f", and the rest has no nominal solution ({_words(status)})"
+        before = (
+            f"{row['reason']}, and the rest"
+            if row["reason"]
+            else outage_text(outage) + " leaves a grid that"
+        )
+        row["reason"] = f"{before} has no nominal solution ({_words(status)})"
         if not len(cut):
             row["status"] = RowStatus(int(status)).text
         return row | _without_solution(

@@ -88,6 +88,7 @@ def _rows(study: Screening, rows: Sequence[OutageRow], rises: Sequence[Rise]) ->
     first = {label: branches[0] for label, branches in network.elements.items()}
     return {
         "label": [row.outage for row in rows],
+        "name": [row.name for row in rows],
         "status": [row.status.replace("_", " ") for row in rows],
         "reason": [row.reason for row in rows],
         "severity": [_real(row.severity) for row in rows],

@@ -70,7 +70,7 @@ def render(study: Screening) -> str:
         config=config,
         exact=config.method == EXACT,
         drawn=_drawn(study),
-        what=KINDS.get(config.contingencies, "listed outages"),
+        what="outages" if config.study else KINDS.get(config.contingencies, "listed outages"),
         verdict=_verdict(study, rises),
         worst=_worst(study, rises),
         violated=any(row.severity > 0 for row in study.rows),
@@ -121,6 +121,8 @@ def _embedded(data: dict[str, Any]) -> str:
 
 def _drawn(study: Screening) -> str:
     """How the loads vary, in words."""
+    if study.config.study is not None:
+        return f"as {Path(study.config.study).name} says"
     spread, regime = study.config.spread, study.config.regime
     if regime == "drawn":
         how = "spread drawn between ±5 % and that for each" if spread > 0.05 else "the same for all"
@@ -177,6 +179,7 @@ def _worst(study: Screening, rises: list[Rise]) -> list[dict[str, str]]:
             break
         if row.lost_supply or rise.size >= NOTICEABLE:
             text = described_outage(study.network, row.outage)
+            text = f"{row.name} ({text})" if row.name else text
             says = _loss(row) if row.lost_supply else _addition(study, row, rise)
             found.append({"outage": row.outage, "text": text, "says": says})
     return found
@@ -216,6 +219,10 @@ def _tiles(study: Screening, rises: list[Rise]) -> list[tuple[str, str, str]]:
         tiles.append((number(errors[len(errors) // 2]), "median error on the hold-out", text))
     else:
         tiles.append(("exact", "every scenario solved", "by Newton's method"))
+    if study.system["num_with_rates"]:
+        told = f"and {number(study.system['energy_not_served_mwh'])} MWh not served, by "
+        told += how_many(int(study.system["num_with_rates"]), "rate")
+        tiles.append((number(study.system["violations_per_year"]), "violations a year", told))
     resumed = int(study.cost["resumed"])
     workers = int(study.cost["workers"])
     at_a_time = f"{how_many(workers, 'outage')} at a time"
@@ -252,7 +259,8 @@ def _missing(study: Screening, num_full: int, num_details: int) -> list[str]:
         if num_details > num_full:
             text += f", the most affected of {num_details - num_full:,} more"
         found.append(f"{text}; screening.parquet has all of all")
-    found.append("reactive limits of generators, controls that act after an outage, transients")
+    limits = "" if study.config.q_limits else "reactive limits of generators, "
+    found.append(f"{limits}controls that act after an outage, transients")
     return found
 
 
@@ -298,6 +306,9 @@ def _provenance(study: Screening) -> list[tuple[str, str]]:
         *found,
         ("method", config.method),
         ("contingencies", config.contingencies),
+        *([("study file", config.study)] if config.study else []),
+        *([("reactive limits", "kept")] if config.q_limits else []),
+        *([("slack shared by", config.distributed_slack)] if config.distributed_slack else []),
         ("root seed", str(config.seed)),
         ("limits", ", ".join(told) + "; else the grid's own" if told else "the grid's own"),
         ("made", about["made"]),

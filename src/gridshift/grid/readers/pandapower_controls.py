@@ -139,7 +139,7 @@ def step_controls(
     if found:
         notes.append(
             f"{', '.join(one.label for one in found[:5])}{_more(found)} can move to hold a "
-            "voltage; they stay where they are unless controls are asked for"
+            "voltage; they move where controls are asked for (solve, --controls)"
         )
     return found, notes
 

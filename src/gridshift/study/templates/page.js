@@ -15,7 +15,8 @@ const html = (text) => String(text).replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(
 const branchText = (e) => (ELEMENT[e] >= 0 ? G.elements[ELEMENT[e]] : `branch (${G.buses[FROM[e]]})`);
 const branchLabel = (e) => (ELEMENT[e] >= 0 ? G.labels[ELEMENT[e]] : "branch");
 const outageText = (i) => R.label[i].split(",").map(
-  (label) => (elementNumber.has(label) ? G.elements[elementNumber.get(label)] : label)).join(", ");
+  (label) => (elementNumber.has(label) ? G.elements[elementNumber.get(label)] : label)).join(", ") +
+  (R.name[i] ? ` · ${R.name[i]}` : "");
 const apart = (text) => {  // label, and what describes it
   const at = text.indexOf(" ");
   return at < 0 ? [text, ""] : [text.slice(0, at), text.slice(at + 1)];
