@@ -188,7 +188,7 @@ def test_warm_up_has_the_compiling_in_it():
 
 
 def test_long_work_without_a_terminal_is_told_in_one_line(capsys):
-    with progress("training", 1000, unit="steps") as done:
+    with progress("training", 1000, unit="step") as done:
         assert capsys.readouterr().err == ""
         done(0)
         done(500)
@@ -198,7 +198,7 @@ def test_long_work_without_a_terminal_is_told_in_one_line(capsys):
 def test_work_of_minutes_without_a_terminal_tells_the_time_left(capsys, monkeypatch):
     clock = iter([0.0, 10.0, 30.0, 60.0, 95.0, 96.0])
     monkeypatch.setattr("gridshift.cli.output.time.monotonic", lambda: next(clock))
-    with progress("training", 1000, unit="steps") as done:
+    with progress("training", 1000, unit="step") as done:
         for steps in (0, 100, 100, 400, 500, 1000):  # at the times above
             done(steps)
     assert capsys.readouterr().err.splitlines() == [

@@ -49,8 +49,8 @@ def refused(*args: str | Path) -> str:
     [
         ("solve", "case14", "--scenarios"),
         ("train", "case14", "--out", "never", "--rows"),
-        ("screen", "case14", "--out", "never", "--context"),
-        ("screen", "case14", "--out", "never", "--holdout"),
+        ("screen", "case14", "--out", "never", "--method", "icw", "--context"),
+        ("screen", "case14", "--out", "never", "--method", "icw", "--holdout"),
         ("screen", "case14", "--out", "never", "--method", "newton", "--scenarios"),
         ("screen", "case14", "--out", "never", "--method", "auto", "--certify", "1e-6",
          "--scenarios"),

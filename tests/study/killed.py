@@ -114,14 +114,14 @@ def survived(
         process = Started(folder, scenarios, scheduler)
         try:
             process.study.wait(chance.uniform(seconds / 4, seconds))
-            process.end()
         except subprocess.TimeoutExpired:
             process.kill_one(chance)
             stored.append(sum(f.read_bytes().count(BEGIN) for f in folder.rglob("*.rows")))
             if chance.random() < 0.5 and len(stored) < times:
                 continue
         else:
-            ended_well(process)
+            ended_well(process.study)
+            process.end()
         assert finished(folder, scenarios) == expected
         number += 1
     return stored

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import gridshift as gs
 from gridshift.errors import GridshiftWarning, OutageError, ScenarioError
 from gridshift.grid.readers import read_grid
 from gridshift.grid.scenarios import named_rng, scenarios
@@ -231,7 +232,8 @@ def test_outages_that_a_study_lists(case30, study_of, tmp_path):
     config = ScreenConfig(**study.options())
     assert config.contingencies == "listed"
     nan = float("nan")
-    with pytest.raises(OutageError, match="row 3: repair_hours 'x' must be a number"):
+    told = r"line 5: outages.failure_rates: .*row 3: repair_hours 'x' must be"
+    with pytest.raises(OutageError, match=told):
         asked_for(case30, config)
     rates.write_text(rates.read_text().replace("x", "2"))
     expected = [
@@ -248,6 +250,21 @@ def test_outages_that_a_study_lists(case30, study_of, tmp_path):
     assert len(both) == 41 + 5 + 1
 
 
+def test_an_outage_that_is_listed_twice_has_the_rates_of_both(case30, study_of, tmp_path):
+    (tmp_path / "list.txt").write_text("line:1; A; 3; 4\nline:2\n")
+    (tmp_path / "rates.csv").write_text("outage,failures_per_year,repair_hours\nline:2,5,\n")
+    text = (
+        '[outages]\ncontingencies = "list.txt"\nelements = ["line:1"]\nfailure_rates = "rates.csv"'
+    )
+    for causes in (("line:3", 1, 6), ("line:3", 3, 2), ("line:2", "nan", 7)):
+        text += f'\n[[outages.common_mode]]\nname = "B"\nelements = ["{causes[0]}"]'
+        text += "\nfailures_per_year = {}\nrepair_hours = {}".format(*causes[1:])
+    config = ScreenConfig(**study_of(HEAD + text + "\n").options())
+    found = {one.outage: one for one in asked_for(case30, config)}
+    told = [(one.name, one.failures_per_year, one.repair_hours) for one in found.values()]
+    assert told == [("A", 3.0, 4.0), ("B", 5.0, 7.0), ("B", 4.0, 3.0)]
+
+
 def test_outages_of_a_study_that_the_grid_lacks(case30, study_of, tmp_path):
     study = study_of(HEAD + '[outages]\nelements = ["line:9", "line:99"]\n')
     told = r"study.toml: line 4: outages.elements\[2\]: .*line:99"
@@ -258,3 +275,15 @@ def test_outages_of_a_study_that_the_grid_lacks(case30, study_of, tmp_path):
         read_failure_rates(case30, str(tmp_path / "rates.csv"))
     with pytest.raises(OutageError, match="outages that a study file lists"):
         asked_for(case30, ScreenConfig(grid="case30", contingencies="listed"))
+
+
+def test_scenarios_that_all_lack_a_solution_violate(study_of):
+    text = HEAD + '[[loads.group]]\ndistribution = "fixed"\nvalue = 50\n'
+    study = study_of(text + '[outages]\nelements = ["line:1"]\n')
+    (row,) = gs.screen(ScreenConfig(**study.options())).rows
+    assert (row.unsolved, row.violation_probability, row.reason) == (
+        1.0,
+        1.0,
+        "no scenario has a solution",
+    )
+    assert 0.5 < row.violation_low < row.violation_high == 1

@@ -17,7 +17,7 @@ from gridshift.grid.contingency import (
 from gridshift.grid.network import Network
 from gridshift.grid.outage_list import PAIRS, Contingency, select_contingencies
 from gridshift.study.description import nearest
-from gridshift.study.listed_outages import LISTED, read_failure_rates, with_rates
+from gridshift.study.listed_outages import LISTED, each_once, with_rates
 from gridshift.study.screening import ScreenConfig
 from gridshift.study.setting import Setting
 
@@ -93,15 +93,15 @@ def _with_own(
     from gridshift.study.study_file import read_study_file
 
     study = read_study_file(config.study)
-    both = {one.outage: one for one in [*listed, *study.listed(network)]}
+    both = each_once([*listed, *study.listed(network)])
     if (table := study.outages.failure_rates) is None:
-        return [*both.values()]
-    rates = read_failure_rates(network, table)
-    if unused := [outage_text(outage) for outage in rates if outage not in both]:
+        return both
+    rates, studied = study.failure_rates(network, table), {one.outage for one in both}
+    if unused := [outage_text(outage) for outage in rates if outage not in studied]:
         some = ", ".join(unused[:5]) + (", ..." if len(unused) > 5 else "")
         told = f"rates in {table} of outages that are not studied, and so not used: {some}"
         warnings.warn(GridshiftWarning(told), stacklevel=2)
-    return with_rates([*both.values()], rates)
+    return with_rates(both, rates)
 
 
 def _in_area(setting: Setting, listed: list[Contingency]) -> list[Contingency]:

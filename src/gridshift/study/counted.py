@@ -35,10 +35,11 @@ def counted(
     under, over = _worst(risk.under_probability), _worst(risk.over_probability)
     return {
         "status": RowStatus.SOLVED.text,
+        "reason": "" if risk.num_rows else "no scenario has a solution",
         "severity": severity(excess=risk.excess, unsolved=unsolved),
         "unsolved": unsolved,
         "num_scenarios": risk.num_rows,
-        **_estimates(risk, unsolved),
+        **_estimates(risk, unsolved, setting.config.num_scenarios),
         "excess": risk.excess,
         "voltage_excess": risk.voltage_excess,
         "overload_excess": risk.overload_excess,
@@ -87,8 +88,10 @@ def limits_reached(
     }
 
 
-def _estimates(risk: Risk, unsolved: float) -> dict[str, float]:
+def _estimates(risk: Risk, unsolved: float, num_scenarios: int) -> dict[str, float]:
     """Probability of a violation, and standard errors."""
+    if not risk.num_rows:
+        return {**interval(wilson(1.0, num_scenarios)), "severity_standard_error": 0.0}
     solved = 1 - unsolved
     drawn = round(risk.num_rows / solved) if solved > 0 else 0
     probability = wilson(unsolved + solved * risk.any_violation, drawn)

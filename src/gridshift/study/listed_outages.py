@@ -1,8 +1,10 @@
 """Outages that a study file lists itself, and how often outages happen."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf, nan
+
+import numpy as np
 
 from gridshift.errors import OutageError
 from gridshift.grid.contingency import Outage, parse_outage
@@ -95,8 +97,10 @@ def read_failure_rates(network: Network, path: str) -> dict[Outage, dict[str, fl
     found: dict[Outage, dict[str, float]] = {}
     for number, given in enumerate(table.to_pylist(), 1):
         try:
-            outage = parse_outage(network, str(given["outage"]), branches_alone=False)
+            outage = parse_outage(network, str(given["outage"] or ""), branches_alone=False)
             rates = {name: _rate(given.get(name), name) for name in RATES}
+            if all(value != value for value in rates.values()):
+                raise OutageError(f"{given['outage']} has no rate; leave the row out")
         except OutageError as error:
             raise OutageError(f"{path}, row {number}: {error}") from None
         if outage in found:
@@ -120,10 +124,37 @@ def _rate(value: object, name: str) -> float:
 def with_rates(
     listed: Sequence[Contingency], rates: Mapping[Outage, Mapping[str, float]]
 ) -> list[Contingency]:
-    """The outages with rates from a table where they have none of their own."""
-    return [
-        replace(one, **rates[one.outage])
-        if one.outage in rates and one.failures_per_year != one.failures_per_year
-        else one
-        for one in listed
-    ]
+    """The outages with numbers from a table where they have none of their own."""
+    found = []
+    for one in listed:
+        table = rates.get(one.outage, {})
+        own = {name: getattr(one, name) for name in RATES}
+        lacking = {name: table[name] for name in table if own[name] != own[name]}
+        found.append(replace(one, **lacking))
+    return found
+
+
+def each_once(listed: Iterable[Contingency]) -> list[Contingency]:
+    """Outages that are named more than once put together, by name and rates of all causes."""
+    found: dict[Outage, Contingency] = {}
+    for one in listed:
+        known = found.get(one.outage)
+        found[one.outage] = one if known is None else _both(known, one)
+    return [*found.values()]
+
+
+def _both(one: Contingency, other: Contingency) -> Contingency:
+    """Two causes of one outage: rates add up, hours are the mean over failures."""
+    rates = np.array([one.failures_per_year, other.failures_per_year])
+    hours = np.array([one.repair_hours, other.repair_hours])
+    known, weights = np.isfinite(hours), np.nan_to_num(rates)
+    if not weights[known].any():
+        weights = np.ones(2)
+    return Contingency(
+        outage=one.outage,
+        name="; ".join(dict.fromkeys(name for name in (one.name, other.name) if name)),
+        failures_per_year=float(np.nansum(rates)) if np.isfinite(rates).any() else nan,
+        repair_hours=float(np.average(hours[known], weights=weights[known]))
+        if known.any()
+        else nan,
+    )

@@ -9,13 +9,14 @@ from typing import Any
 
 from gridshift.arguments import shown
 from gridshift.errors import GridshiftError, OutageError, ScenarioError
+from gridshift.grid.contingency import Outage
 from gridshift.grid.network import Network
 from gridshift.grid.outage_list import Contingency
 from gridshift.study.description import Key, UncertaintyError
 from gridshift.study.distributions import DISTRIBUTIONS, Distribution, Empirical
 from gridshift.study.generation import Balance, Limit, SetPoint
 from gridshift.study.groups import Area, Correlation, Group
-from gridshift.study.listed_outages import CommonMode, Outages
+from gridshift.study.listed_outages import CommonMode, Outages, read_failure_rates
 from gridshift.study.scenario_table import ScenarioTable, num_table_rows
 from gridshift.study.screening import ScreenConfig
 from gridshift.study.spread import SpreadOfLoads
@@ -115,6 +116,18 @@ class StudyFile:
             return self.outages.of(network)
         except UncertaintyError as error:
             told = located(self.lines, ("outages", *error.key), error.problem)
+            raise OutageError(f"{self.path}: {told}") from None
+
+    def failure_rates(self, network: Network, table: str) -> dict[Outage, dict[str, float]]:
+        """Those of the file's table.
+
+        Raises:
+            OutageError: it can't be read, with key and line.
+        """
+        try:
+            return read_failure_rates(network, table)
+        except GridshiftError as error:
+            told = located(self.lines, ("outages", "failure_rates"), str(error))
             raise OutageError(f"{self.path}: {told}") from None
 
     def draw(self, network: Network) -> Drawn:
