@@ -17,7 +17,7 @@ from gridshift.grid.equal_outages import EqualOutages
 from gridshift.study.chosen_outages import Chosen
 from gridshift.study.outage import screen_outages
 from gridshift.study.pieces import Piece, grouped, keys, runs
-from gridshift.study.row import FAILED, OutageRow, row_bytes
+from gridshift.study.row import FAILED, HELD, OutageRow, row_bytes
 from gridshift.study.set_up import worker_bytes
 from gridshift.study.setting import Setting
 from gridshift.study.store import Store
@@ -47,7 +47,8 @@ class Plan:
     """What an outage costs whatever the number of scenarios."""
     core_hours: float
     memory_gb: float
-    """Of one worker that studies one piece at a time, with the program itself."""
+    """Of one worker that studies one piece at a time and writes the final table, with the program
+    itself."""
     disk_gb: float
     start_s: float
     """Until a new process can begin."""
@@ -104,7 +105,7 @@ def plan(setting: Setting, chosen: Chosen, *, minutes_per_shard: float = 30.0) -
         ms_per_outage=outage_s * 1e3,
         core_hours=work_s / 3600,
         memory_gb=(program + worker_bytes(network, replace(config, workers=1))
-                   + len(outages) * row_bytes(network)) / 1e9,
+                   + HELD * len(outages) * row_bytes(network)) / 1e9,
         disk_gb=(1 + TABLE_SHARE) * stored / len(rows) * len(outages) / 1e9,
         start_s=start_s,
         merge_s=merge_s,

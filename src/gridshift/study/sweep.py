@@ -25,7 +25,7 @@ from gridshift.study.ledger import ledger
 from gridshift.study.limits import limit_notes
 from gridshift.study.per_year import system_per_year, with_failure_rates
 from gridshift.study.provenance import about_this_run
-from gridshift.study.row import OutageRow, row_bytes
+from gridshift.study.row import HELD, OutageRow, row_bytes
 from gridshift.study.screening import ScreenConfig, Screening
 from gridshift.study.set_up import base_of, set_up
 from gridshift.study.setting import Setting
@@ -117,7 +117,7 @@ def study(
     config, network = setting.config, setting.network
     limited = setting.limited(network)
     num = len(chosen.contingencies)
-    require_memory(num * row_bytes(network), f"rows of {num:,} outages")
+    require_memory(HELD * num * row_bytes(network), f"rows of {num:,} outages")
     with warnings.catch_warnings(record=True) as met, Threads(1) as threads:
         warnings.simplefilter("always", GridshiftWarning)
         setting, intact = ready(setting, surrogate)
