@@ -95,7 +95,7 @@ def test_kinds_are_listed_and_unknown_elements_refused(case30):
     assert parse_outage(case30, "bus:7,line:9", branches_alone=False) == ("bus:7", "line:9")
     with pytest.raises(OutageError, match="gen:9"):
         parse_outage(case30, "gen:9", branches_alone=False)
-    with pytest.raises(OutageError, match="no element bus:7"):
+    with pytest.raises(OutageError, match="bus:7: only lines and transformers can be out here"):
         parse_outage(case30, "bus:7")  # where only branches make sense
     with pytest.raises(OutageError, match="gen:9"):
         after_outage(case30, ("gen:9",))

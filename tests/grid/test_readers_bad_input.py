@@ -299,7 +299,8 @@ def test_what_a_network_cannot_hold_is_refused_by_name():
     assert caught.value.problems == [
         "svc:0: svc elements are not supported",
         "tcsc:0: tcsc elements are not supported",
-        "user_pf_options asks for distributed_slack, which is not supported",
+        "user_pf_options asks for distributed_slack, which is not supported in a file; take it out "
+        "and ask for it where you solve, --distributed-slack or distributed_slack=",
     ]
 
 
