@@ -197,7 +197,8 @@ def shown(study: "Callable[[], Screening]", show: "Callable[[Screening], None]")
         "us_per_row": "of one core of this machine, measured on some of the outages",
         "ms_per_outage": "what an outage costs beside its rows",
         "core_hours": "of this machine's cores",
-        "memory_gb": "of one worker, with the program and the rows of all outages",
+        "memory_gb": "of one worker, with the program, without rows",
+        "merge_memory_gb": "of whoever puts all rows into one table",
         "disk_gb": "of the output folder",
         "start_s": "until a new process can begin",
         "merge_s": "for reading all rows at the end",
@@ -243,6 +244,7 @@ def plan(
             f"{text(told.us_per_row)} µs a row, {text(told.ms_per_outage)} ms an outage: "
             f"{_hours(told.core_hours)} of one core\n"
             f"memory of a worker {size_text(1e9 * told.memory_gb)}, "
+            f"of the merge {size_text(1e9 * told.merge_memory_gb)}, "
             f"disk {size_text(1e9 * told.disk_gb)}\n"
             f"shards of {duration(60 * minutes)}: {told.shards:,}"
         )

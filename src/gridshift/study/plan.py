@@ -47,8 +47,9 @@ class Plan:
     """What an outage costs whatever the number of scenarios."""
     core_hours: float
     memory_gb: float
-    """Of one worker that studies one piece at a time and writes the final table, with the program
-    itself."""
+    """Of one worker that studies one piece at a time, with the program itself, without rows."""
+    merge_memory_gb: float
+    """Of whoever puts all rows into one table: `merge`, or `screen` on one machine."""
     disk_gb: float
     start_s: float
     """Until a new process can begin."""
@@ -104,8 +105,8 @@ def plan(setting: Setting, chosen: Chosen, *, minutes_per_shard: float = 30.0) -
         us_per_row=row_s * 1e6,
         ms_per_outage=outage_s * 1e3,
         core_hours=work_s / 3600,
-        memory_gb=(program + worker_bytes(network, replace(config, workers=1))
-                   + HELD * len(outages) * row_bytes(network)) / 1e9,
+        memory_gb=(program + worker_bytes(network, replace(config, workers=1))) / 1e9,
+        merge_memory_gb=(program + HELD * len(outages) * row_bytes(network)) / 1e9,
         disk_gb=(1 + TABLE_SHARE) * stored / len(rows) * len(outages) / 1e9,
         start_s=start_s,
         merge_s=merge_s,
