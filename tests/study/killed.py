@@ -16,6 +16,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -96,8 +98,9 @@ def table(folder: Path) -> str:
 
 
 def survived(
-    times: int, seed: int, root: Path, scenarios: int = 100_000, scheduler: str = "threads"
-) -> list[int]:
+    times: int, seed: int, root: Path, scenarios: int = 100_000, scheduler: str = "threads",
+    told: Callable[[str], object] = str,
+) -> list[int]:  # fmt: skip
     """Kill so many times; rows that were stored already, each time.
 
     Raises:
@@ -117,6 +120,7 @@ def survived(
         except subprocess.TimeoutExpired:
             process.kill_one(chance)
             stored.append(sum(f.read_bytes().count(BEGIN) for f in folder.rglob("*.rows")))
+            told(f"kill {len(stored)}: {stored[-1]} rows were there")
             if chance.random() < 0.5 and len(stored) < times:
                 continue
         else:
@@ -137,7 +141,8 @@ def main() -> None:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        stored = survived(given.times, given.seed, root, given.scenarios, given.scheduler)
+        tell = partial(print, flush=True)
+        stored = survived(given.times, given.seed, root, given.scenarios, given.scheduler, tell)
     print(f"killed {len(stored)} times, with these numbers of rows stored: {stored}")
     print("all final tables are equal to the undisturbed study's")
 
