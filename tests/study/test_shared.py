@@ -5,6 +5,8 @@ import json
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
 
@@ -241,3 +243,20 @@ def test_a_plan_of_outages_that_cannot_be_studied_says_why():
 def test_what_is_no_shard_is_refused(text):
     with pytest.raises(GridshiftError, match="no part of a study"):
         Shard.parse(text)
+
+
+def test_workers_end_with_a_parent_that_is_killed(tmp_path):
+    script = tmp_path / "parent.py"
+    script.write_text(
+        "import multiprocessing, os, signal, time\n"
+        "from concurrent.futures import ProcessPoolExecutor\n"
+        "from gridshift.study.shared import begin_worker\n"
+        "if __name__ == '__main__':\n"
+        "    spawn = multiprocessing.get_context('spawn')\n"
+        "    with ProcessPoolExecutor(1, spawn, initializer=begin_worker) as pool:\n"
+        "        pool.submit(os.getpid).result()\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    # the pipe is closed once no process has it any more
+    ended = subprocess.run([sys.executable, script], stdout=subprocess.PIPE, timeout=60)
+    assert ended.returncode == -signal.SIGKILL

@@ -56,13 +56,13 @@ def workers(scheduler: str, num: int) -> "Iterator[Executor | None]":
         yield None
     elif scheduler == "processes":
         import multiprocessing
-        import signal
         from concurrent.futures import ProcessPoolExecutor
 
-        # a fork of this process would share its threads' locks; Ctrl-C is for this process alone
+        from gridshift.study.shared import begin_worker
+
+        # a fork of this process would share its threads' locks
         spawn = multiprocessing.get_context("spawn")
-        deaf = (signal.SIGINT, signal.SIG_IGN)
-        with ProcessPoolExecutor(num, spawn, initializer=signal.signal, initargs=deaf) as pool:
+        with ProcessPoolExecutor(num, spawn, initializer=begin_worker) as pool:
             yield pool
     elif "://" not in scheduler:
         told = f"'{scheduler}' schedules nothing; name threads, processes, or tcp://host:8786"

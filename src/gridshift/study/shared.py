@@ -6,8 +6,12 @@ once, checks that it has the same version, and writes the rows of its pieces int
 """
 
 import json
+import multiprocessing
+import os
 import shutil
+import signal
 import socket
+import threading
 from collections.abc import Sequence
 from dataclasses import asdict, fields, replace
 from functools import lru_cache
@@ -37,6 +41,22 @@ if TYPE_CHECKING:
 
 SHARED, TOLD, GRID, RATINGS, SURROGATE = "shared", "study.json", "grid", "ratings", "surrogate"
 POWERS = ("load_p", "load_q")
+
+
+def begin_worker() -> None:
+    """Begin a process of a pool: Ctrl-C is its parent's, and it ends when that is gone.
+
+    Else the workers of a parent that was killed would wait for ever.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+
+        def end_with_it() -> None:
+            parent.join()
+            os._exit(1)
+
+        threading.Thread(target=end_with_it, daemon=True).start()
 
 
 def share(setting: Setting, folder: Path, **more: Any) -> str:
