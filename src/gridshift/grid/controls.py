@@ -87,7 +87,7 @@ def solve_controlled(
                 break
             place[np.ix_(moving, own)] = wanted
             for rows, grid in _alike(network, place, moving):
-                _take(found, rows, solve_rows(grid, loads.rows(rows)))
+                found.take_rows(rows, solve_rows(grid, loads.rows(rows)))
             moving = moving[found.solved[moving]]
         moving, _ = _moves(network, own, found, place, moving)
         _fail(found, moving)
@@ -167,15 +167,6 @@ def of_part(network: Network, bus: Int, branch: Int) -> tuple[StepControl, ...]:
             where = {"branch": place} if one.branch >= 0 else {"shunt_bus": place}
             kept.append(one._replace(bus=watched, **where))
     return tuple(kept)
-
-
-def _take(found: BatchSolution, rows: Int, solution: BatchSolution) -> None:
-    """Put rows that were solved again into their places."""
-    for name in ("voltage", "status", "mismatch", "powers", "loading", "at_limit", "gen_p"):
-        whole = getattr(found, name)
-        if whole is not None:
-            whole[rows] = getattr(solution, name)
-    found.iterations[rows] += solution.iterations
 
 
 def _fail(found: BatchSolution, rows: Int) -> None:

@@ -212,7 +212,7 @@ def _joined(
         at_limit=np.zeros((num, network.num_buses), np.int8) if q_limits else None,
     )  # fmt: skip
     if rest is not None:
-        _take(found, left, rest)
+        found.take_rows(left, rest)
     return found
 
 
@@ -231,7 +231,7 @@ def _by_rounds(
         if found is None:
             found = replace(solution, network=network)
         else:
-            _take(found, left, solution)
+            found.take_rows(left, solution)
         given = given_at_slack(network, solution.voltage, demand.load_p)
         surplus = given - schedule.of_slack(moved, rest)
         found.mismatch[left] = np.fmax(found.mismatch[left], np.abs(surplus))
@@ -282,12 +282,3 @@ def _widened(network: Network, labels: tuple[str, ...]) -> Network:
             )
         )  # fmt: skip
     return known[labels]
-
-
-def _take(found: BatchSolution, rows: Int, solution: BatchSolution) -> None:
-    """Put rows that were solved again into their places."""
-    for name in ("voltage", "status", "mismatch"):
-        getattr(found, name)[rows] = getattr(solution, name)
-    found.iterations[rows] += solution.iterations
-    if found.at_limit is not None and solution.at_limit is not None:
-        found.at_limit[rows] = solution.at_limit

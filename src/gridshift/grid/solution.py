@@ -71,6 +71,17 @@ class BatchSolution:
         found = {s.text: int((self.status == s).sum()) for s in RowStatus}
         return {k: v for k, v in found.items() if v or k == RowStatus.SOLVED.text}
 
+    def take_rows(self, rows: Int, other: "BatchSolution") -> None:
+        """Put another solution, of these rows solved again, into their places; iterations add up.
+
+        What one of the two lacks is left as it is.
+        """
+        for name in _BY_ROW:
+            mine, theirs = getattr(self, name), getattr(other, name)
+            if mine is not None and theirs is not None:
+                mine[rows] = theirs
+        self.iterations[rows] += other.iterations
+
     def require_converged(self) -> "BatchSolution":
         """This solution, if every row is solved.
 
@@ -85,3 +96,6 @@ class BatchSolution:
                 f"{shown}): " + ", ".join(f"{v} {k}" for k, v in self.counts().items() if v)
             )
         return self
+
+
+_BY_ROW = ("voltage", "status", "mismatch", "powers", "loading", "at_limit", "gen_p")
