@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from gridshift.arguments import outage_labels
 from gridshift.arrays import Bool, Complex, Int, Real
 from gridshift.errors import OutageError
+from gridshift.grid.pi_model import bus_admittance
 
 if TYPE_CHECKING:
     from gridshift.grid.controls import StepControl
@@ -322,22 +323,15 @@ class Network:
     @property
     def limits_digest(self) -> str:
         """Hexadecimal digest of the reactive limits of generators."""
-        return hashlib.sha256(self.gen_q_min.tobytes() + self.gen_q_max.tobytes()).hexdigest()
+        return self._digest_of("gen_q_min", "gen_q_max")
 
     @property
     def slack_digest(self) -> str:
         """Hexadecimal digest of what a distributed slack goes by: active limits and shares."""
-        values = self.gen_p_min.tobytes() + self.gen_p_max.tobytes() + self.gen_weight.tobytes()
-        return hashlib.sha256(values).hexdigest()
+        return self._digest_of("gen_p_min", "gen_p_max", "gen_weight")
 
-
-def bus_admittance(start: Int, end: Int, y: Complex, shunt: Complex) -> sp.csr_array:
-    """(B, B) bus admittance matrix of branches (E,) with two-port admittances (E, 4)."""
-    buses = np.arange(len(shunt))
-    rows = np.concatenate([start, start, end, end, buses])
-    columns = np.concatenate([start, end, start, end, buses])
-    values = np.concatenate([y[:, 0], y[:, 1], y[:, 2], y[:, 3], shunt])
-    return sp.csr_array((values, (rows, columns)), shape=(len(shunt), len(shunt)))
+    def _digest_of(self, *names: str) -> str:
+        return hashlib.sha256(b"".join(getattr(self, one).tobytes() for one in names)).hexdigest()
 
 
 GENERATOR_LIMITS = ("gen_q_min", "gen_q_max", "gen_p_min", "gen_p_max", "gen_weight")

@@ -11,7 +11,8 @@ from gridshift.grid.equations import no_load_start
 from gridshift.grid.following import NEWTON_STEPS, Correct, Origin
 from gridshift.grid.kernels.lanes import Lanes
 from gridshift.grid.kernels.newton import newton_states
-from gridshift.grid.network import Network, bus_admittance
+from gridshift.grid.network import Network
+from gridshift.grid.pi_model import bus_admittance
 from gridshift.grid.symbolic import analyse
 from gridshift.grid.voltage_dependence import Dependence
 from gridshift.grid.workspace import NewtonBatch, NewtonRule, NewtonWork, States, interleaved

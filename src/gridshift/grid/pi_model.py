@@ -1,10 +1,14 @@
-"""Branches as a series impedance, a shunt at each end and an ideal transformer at the from end."""
+"""Branches as two-ports: the bus admittance matrix of all, and the pi model of each.
+
+That is a series impedance, a shunt at each end and an ideal transformer at the from end.
+"""
 
 from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
-from gridshift.arrays import Bool, Complex, Real
+from gridshift.arrays import Bool, Complex, Int, Real
 
 ROUNDING = 1e-13
 """Share of a branch's own admittances below which its shunts are what rounding left."""
@@ -42,6 +46,15 @@ class PiModel(NamedTuple):
         z = self.impedance
         z = z.real * r_factor + 1j * z.imag * x_factor
         return self._replace(series=np.divide(1, z, out=np.zeros_like(z), where=z != 0))
+
+
+def bus_admittance(start: Int, end: Int, y: Complex, shunt: Complex) -> sp.csr_array:
+    """(B, B) bus admittance matrix of branches (E,) with two-port admittances (E, 4)."""
+    buses = np.arange(len(shunt))
+    rows = np.concatenate([start, start, end, end, buses])
+    columns = np.concatenate([start, end, start, end, buses])
+    values = np.concatenate([y[:, 0], y[:, 1], y[:, 2], y[:, 3], shunt])
+    return sp.csr_array((values, (rows, columns)), shape=(len(shunt), len(shunt)))
 
 
 def pi_model(branch_y: Complex) -> PiModel:

@@ -107,6 +107,8 @@ class Blocks(NamedTuple):
     upper_ptr: NDArray[np.int64]
     upper: NDArray[np.int64]
     upper_at: NDArray[np.int64]
+    transposed_at: NDArray[np.int64]
+    """Place of the lower block that mirrors each upper one."""
     lengths: tuple[int, int, int]
     """Numbers in the lower, the diagonal and the upper blocks."""
 
@@ -126,11 +128,6 @@ def analyse(network: Network) -> Symbolic:
     row_node = np.lexsort((bus, size))
     row_ptr, entry_bus = _rows_of(pattern, bus[row_node])
     entry_block = entry_blocks(blocks, row_node, row_ptr, node_of[entry_bus])
-    row, node = _row_of(blocks.upper_ptr), blocks.upper
-    # a block (i, k) of the lower part has the place that the transposed order gives it
-    transposed = np.lexsort((row, node))
-    update_lower = np.empty(len(node), int)
-    update_lower[transposed] = blocks.lower_at
     has_upper = np.diff(blocks.upper_ptr) > 0
     upper_at = np.zeros(len(bus), int)
     upper_at[has_upper] = blocks.upper_at[blocks.upper_ptr[:-1][has_upper]]
@@ -153,8 +150,8 @@ def analyse(network: Network) -> Symbolic:
         "upper_unknown": upper_unknown,
         "diagonal_at": blocks.diagonal_at,
         "update_ptr": blocks.upper_ptr,
-        "update_node": node,
-        "update_lower": update_lower,
+        "update_node": blocks.upper,
+        "update_lower": blocks.transposed_at,
         "update_target_ptr": target_ptr,
         "update_target": target,
         "upper_at": upper_at,
@@ -207,12 +204,17 @@ def _blocks(ptr: Int, upper: Int, size: Int) -> Blocks:
     numbers = size[row] * size[upper]
     lower_at = _starts(numbers[back])
     diagonal_at = lower_at[-1] + _starts(size**2)
+    transposed_at = np.empty(len(upper), int)
+    transposed_at[back] = lower_at[:-1]
     last_first = np.lexsort((upper, -row))
     at = diagonal_at[-1] + _starts(numbers[last_first])
     upper_at = np.empty(len(upper), int)
     upper_at[last_first] = at[:-1]
     lengths = int(lower_at[-1]), int(diagonal_at[-1] - lower_at[-1]), int(at[-1] - at[0])
-    return Blocks(lower_ptr, lower, lower_at[:-1], diagonal_at[:-1], ptr, upper, upper_at, lengths)
+    return Blocks(
+        lower_ptr, lower, lower_at[:-1], diagonal_at[:-1], ptr, upper, upper_at, transposed_at,
+        lengths,
+    )  # fmt: skip
 
 
 def _starts(lengths: Int) -> Int:

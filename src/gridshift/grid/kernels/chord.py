@@ -53,10 +53,7 @@ def chord(
         begin_at_nominal(lanes, solving, batch, start, work)
         chord_steps(lanes, solving, batch, stopping, work)
         write_state(lanes, batch, work, out, start, count)
-        if len(out.excess):
-            excess(lanes, batch, work)
-            for k in range(count):
-                out.excess[start + k] = work.mismatch[k]
+        write_excess(lanes, batch, work, out, start, count)
         if len(out.powers):
             branch_powers(lanes, branches, work.voltage, work.tile)
             scatter(lanes, work.tile, out.powers, start, count)
@@ -172,13 +169,26 @@ def accelerate(solving, symbolic, first, work):
             store(work.chord_step, q * w, d)
             store(work.taken_step, q * w, d)
         return
+    mix(solving, n, mixture(solving, n, work), work)
+
+
+@compiled
+def mixture(solving, n, work):
+    """The c of `accelerate`, lane by lane."""
+    w = width(solving)
     along, length = fill(solving, 0.0), fill(solving, 1e-30)
     for q in range(n):
         d = load(solving, work.residual, q * w)
         change = d - load(solving, work.chord_step, q * w)
         along = muladd(change, d, along)
         length = muladd(change, change, length)
-    c = along / length
+    return along / length
+
+
+@compiled
+def mix(solving, n, c, work):
+    """residual := the step of `accelerate` with this c; both steps are kept."""
+    w = width(solving)
     for q in range(n):
         d = load(solving, work.residual, q * w)
         h = load(solving, work.taken_step, q * w) + (d - load(solving, work.chord_step, q * w))
@@ -199,6 +209,15 @@ def write_state(lanes, batch, work, out, start, count):
         out.retained[start + k] = work.mismatch[k]
     if len(out.voltage):
         scatter(lanes, work.voltage, out.voltage, start, count)
+
+
+@compiled
+def write_excess(lanes, batch, work, out, start, count):
+    """`excess` of the first `count` lanes, if asked."""
+    if len(out.excess):
+        excess(lanes, batch, work)
+        for k in range(count):
+            out.excess[start + k] = work.mismatch[k]
 
 
 @compiled

@@ -9,15 +9,13 @@ Schur complement M = D - C inv(J) B; a lane needs the part of it that belongs to
 """
 # pyright: basic, reportCallIssue=false, reportArgumentType=false, reportAttributeAccessIssue=false
 
-from gridshift.grid.kernels.chord import begin_at_nominal, specify_power
+from gridshift.grid.kernels.chord import begin_at_nominal, mix, mixture, specify_power
 from gridshift.grid.kernels.flows import retained
 from gridshift.grid.kernels.lanes import (
     convert,
     element,
     fill,
     load,
-    muladd,
-    mulsub,
     peak,
     store,
     width,
@@ -210,22 +208,9 @@ def accelerate(solving, symbolic, begin, work, moved):
     """As `chord.accelerate`; a lane starts anew when its kinds change, and `begin` steps later."""
     w = width(solving)
     n = symbolic.num_unknowns
-    along, length = fill(solving, 0.0), fill(solving, 1e-30)
-    for q in range(n):
-        d = load(solving, work.residual, q * w)
-        change = d - load(solving, work.chord_step, q * w)
-        along = muladd(change, d, along)
-        length = muladd(change, change, length)
-    store(moved.mix, 0, along / length)
+    store(moved.mix, 0, mixture(solving, n, work))
     for k in range(w):
         if moved.age[k] < begin:
             moved.mix[k] = 0.0
         moved.age[k] += 1
-    c = load(solving, moved.mix, 0)
-    for q in range(n):
-        d = load(solving, work.residual, q * w)
-        h = load(solving, work.taken_step, q * w) + (d - load(solving, work.chord_step, q * w))
-        step = mulsub(c, h, d)
-        store(work.chord_step, q * w, d)
-        store(work.taken_step, q * w, step)
-        store(work.residual, q * w, step)
+    mix(solving, n, load(solving, moved.mix, 0), work)

@@ -10,9 +10,9 @@ belongs to the topology, `Sharing.border`, and nothing else has to be solved for
 from gridshift.grid.kernels.chord import (
     accelerate,
     at_nominal,
-    excess,
     freeze,
     specify_power,
+    write_excess,
     write_state,
 )
 from gridshift.grid.kernels.lanes import (
@@ -57,10 +57,7 @@ def shared_chord(
         write_state(lanes, batch, work, out, start, count)
         for k in range(count):
             out.imbalance[start + k] = shared.imbalance[k]
-        if len(out.excess):
-            excess(lanes, batch, work)
-            for k in range(count):
-                out.excess[start + k] = work.mismatch[k]
+        write_excess(lanes, batch, work, out, start, count)
 
 
 @compiled

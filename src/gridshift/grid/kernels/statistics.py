@@ -7,7 +7,12 @@ together in any order to the same bits: each term is rounded once, by half a qua
 
 import numpy as np
 
-from gridshift.grid.kernels.chord import begin_at_nominal, chord_steps, excess, write_state
+from gridshift.grid.kernels.chord import (
+    begin_at_nominal,
+    chord_steps,
+    write_excess,
+    write_state,
+)
 from gridshift.grid.kernels.flows import branch_current
 from gridshift.grid.kernels.lanes import (
     element,
@@ -70,10 +75,7 @@ def solve_and_tally(
         begin_at_nominal(lanes, solving, batch, start, chord)
         chord_steps(lanes, solving, batch, stopping, chord)
         write_state(lanes, batch, chord, out, start, count)
-        if len(out.excess):
-            excess(lanes, batch, chord)
-            for k in range(count):
-                out.excess[start + k] = chord.mismatch[k]
+        write_excess(lanes, batch, chord, out, start, count)
         good = 0
         for k in range(count):
             row = start + k
