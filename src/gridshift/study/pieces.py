@@ -14,7 +14,7 @@ from gridshift.study.store import task_key
 from gridshift.trial.exact import EXACT
 from gridshift.version import VERSION
 
-FORMAT = 7
+FORMAT = 8
 """Raised whenever stored rows change their meaning; older ones are then recomputed."""
 TOGETHER = 16
 """Outages at most whose topologies are prepared together: a multiple of Newton's lanes."""
@@ -95,6 +95,7 @@ def tasks(setting: Setting, outages: Sequence[Outage], **more: Any) -> Iterator[
         "network": setting.network.digest,
         "limits": setting.network.limits_digest if setting.config.q_limits else "",
         "slack": setting.network.slack_digest if setting.config.distributed_slack else "",
+        "controls": repr(setting.network.controls) if setting.config.controls else "",
         "scenarios": setting.digest,
         "rated": str(setting.config.table_of_ratings()),
         "surrogate": None if setting.surrogate is None else setting.surrogate.digest,

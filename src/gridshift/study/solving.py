@@ -9,7 +9,7 @@ from gridshift.grid.network import Network
 from gridshift.grid.scenarios import LoadScenarios
 from gridshift.grid.statistics import Statistics
 from gridshift.grid.streaming import Streamed, stream_rows
-from gridshift.study.counted import counted, limits_reached
+from gridshift.study.counted import controls_moved, counted, limits_reached
 from gridshift.study.risk import UNSOLVED_SCENARIO, wilson
 from gridshift.study.row import Clock
 from gridshift.study.setting import Setting
@@ -33,6 +33,7 @@ class Solving:
             found = stream_rows(
                 self._network, loads, self._limits, tol=self._tol, threads=self._setting.threads,
                 q_limits=self._setting.config.q_limits, distributed_slack=self._setting.shares,
+                controls=self._setting.config.controls,
             )  # fmt: skip
         self._found.append(found)
         if self._setting.config.precision is not None:
@@ -74,6 +75,11 @@ class Solving:
                 row |= limits_reached(
                     self._network, found.at_limit, found.any_at_limit, len(mismatch)
                 )
+            if found.controls is not None:
+                row |= controls_moved(
+                    self._setting.network, self._network, found.controls, len(mismatch)
+                )
+                row["unsettled"] = found.controls.unsettled / num_rows
             if self._setting.config.precision is not None:
                 row["stopped"] = self.stopped or "all"
             return row | {
