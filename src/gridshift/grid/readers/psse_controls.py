@@ -114,7 +114,7 @@ def _transformer(
         return f"its ratio of {start:g} is not between RMI and RMA, so it is not moved"
     step = (most - least) / steps
     below, above = (int((room + SAME * step) / step) for room in (start - least, most - start))
-    ratios = start + step * np.arange(-below, above + 1)
+    ratios = np.asarray(start + step * np.arange(-below, above + 1), np.float64)
     at_start = Control(
         label=place.label, bus=rows[watched], low=low, high=high, start=start,
         raises=1 if watched == branch["from_id"] or (rule["controlled_bus_on_winding_side"] and
