@@ -132,6 +132,28 @@ def at_nominal(lanes, solving, batch, work):
 
 
 @compiled
+def begin_from_intact(lanes, solving, batch, intact, block, work):
+    """Voltages of the same scenarios on the intact grid, moved as the outage moves the nominal
+    point; powers of the rows' loads, and the residual of both.
+
+    What the loads do and what the outage does add up but for their interaction, which is all that
+    is left for the steps.
+    """
+    w = width(lanes)
+    for q in range(0, len(work.power), w):
+        store(work.power, q, load(lanes, intact.power, block * len(work.power) + q))
+    for bus in range(len(batch.set_point)):
+        q = 2 * bus
+        turn_re = fill(lanes, element(intact.turn, q))
+        turn_im = fill(lanes, element(intact.turn, q + 1))
+        at = (block * len(intact.turn) + q) * w
+        v_re, v_im = load(lanes, intact.voltage, at), load(lanes, intact.voltage, at + w)
+        store(work.voltage, q * w, mulsub(turn_im, v_im, turn_re * v_re))
+        store(work.voltage, q * w + w, muladd(turn_im, v_re, turn_re * v_im))
+    power_balance(lanes, solving, batch.symbolic, batch.point.admittance, work)
+
+
+@compiled
 def specify_power(lanes, batch, start, work):
     """power := what is scheduled at each bus minus the rows' loads, at 1 p.u. and in parts."""
     w = width(lanes)
