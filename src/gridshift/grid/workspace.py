@@ -1,6 +1,6 @@
 """Arrays that the kernels read and write, as named tuples, and how they are laid out in memory."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,6 +112,17 @@ class Branches(NamedTuple):
     """(1,) whether ratings limit apparent power rather than current."""
 
 
+def room_for_states(count: int, num_buses: int) -> dict[str, Any]:
+    """What `States` and `LimitedStates` have in common, for so many of them."""
+    return {
+        "voltage": np.empty((count, 2 * num_buses)),
+        "mismatch": np.full(count, np.inf),
+        "steps": np.zeros(count, np.int64),
+        "growth": np.zeros(count),
+        "orientation": np.zeros(count),
+    }
+
+
 class States(NamedTuple):
     """What Newton's method made of T states, each of a topology, powers and a start of its own."""
 
@@ -133,11 +144,7 @@ class States(NamedTuple):
         """Room for `count` states, for their factors and admittances only with `keep`."""
         kept = count if keep else 0
         return cls(
-            voltage=np.empty((count, 2 * num_buses)),
-            mismatch=np.full(count, np.inf),
-            steps=np.zeros(count, np.int64),
-            growth=np.zeros(count),
-            orientation=np.zeros(count),
+            **room_for_states(count, num_buses),
             factors=np.empty((kept, symbolic.num_factors)),
             admittance=np.empty((kept, 2 * symbolic.num_entries)),
             power=np.empty((kept, 2 * num_buses)),

@@ -7,25 +7,12 @@ together in any order to the same bits: each term is rounded once, by half a qua
 
 import numpy as np
 
-from gridshift.grid.kernels.chord import (
-    begin_at_nominal,
-    begin_from_intact,
-    chord_steps,
-    write_excess,
-    write_state,
-)
+from gridshift.grid.kernels import compiled
+from gridshift.grid.kernels.arithmetic import muladd, square_root
+from gridshift.grid.kernels.chord import begin_at_nominal, begin_from_intact, solve_block
 from gridshift.grid.kernels.flows import branch_current
-from gridshift.grid.kernels.lanes import (
-    element,
-    fill,
-    load,
-    muladd,
-    square_root,
-    store,
-    width,
-)
+from gridshift.grid.kernels.lanes import element, fill, load, store, width
 from gridshift.grid.kernels.rows import columns_to_lanes
-from gridshift.grid.kernels.steps import compiled
 from gridshift.grid.kernels.whole import (
     FRACTION,
     MAGIC,
@@ -79,9 +66,7 @@ def solve_and_tally(
             begin_from_intact(lanes, solving, batch, intact, block, chord)
         else:
             begin_at_nominal(lanes, solving, batch, start, chord)
-        chord_steps(lanes, solving, batch, stopping, chord)
-        write_state(lanes, batch, chord, out, start, count)
-        write_excess(lanes, batch, chord, out, start, count)
+        solve_block(lanes, solving, batch, stopping, chord, out, start, count)
         good = 0
         for k in range(count):
             row = start + k
