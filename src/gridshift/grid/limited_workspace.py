@@ -59,7 +59,7 @@ class LimitedStates(NamedTuple):
             orientation=np.zeros(count),
             settled=np.zeros(count, bool),
             retained=np.zeros(count),
-            side=np.empty((count, num_limited)),
+            side=np.zeros((count, num_limited)),
         )
 
 
