@@ -33,6 +33,8 @@ def print_study(console: "Console", result: "Screening", top: int, came_from: st
         console.print(f"generators share the imbalance by: {config.distributed_slack}")
     if config.q_limits:
         console.print(_at_limits(result))
+    if config.controls:
+        console.print(_moved(result))
     if result.beside:
         console.print(_beside(result))
     if result.system["num_with_rates"]:
@@ -73,6 +75,25 @@ def _at_limits(result: "Screening") -> str:
     told = float(np.nanmean([row.any_at_limit for row in known]))
     most_often = f"; most often, in %, at {named}" if named else ""
     return f"reactive limits: reached in {_percent(told)} % of the scenarios{most_often}"
+
+
+def _moved(result: "Screening") -> str:
+    """Which controls move most often, over all outages alike, and which are at an end."""
+    known = [row for row in result.rows if len(row.control_moved)]
+    if not known:
+        return "controls: the grid has none, or no outage could be studied"
+    labels, parts = [one.label for one in result.network.controls], []
+    for name, words in (("control_moved", "most often"), ("control_at_end", "at their end")):
+        shares = np.array([getattr(row, name) for row in known])
+        share = np.fmax(shares, 0).sum(0) / np.maximum(1, np.isfinite(shares).sum(0))
+        most = [c for c in np.argsort(-share, kind="stable")[:3].tolist() if share[c] > 0]
+        named = ", ".join(f"{labels[c]} {_percent(share[c])}" for c in most)
+        parts += [f"{words}, in %: {named}"] if named else []
+    moving = [row.any_moved for row in known if row.any_moved == row.any_moved]
+    told = _percent(float(np.mean(moving))) if moving else "-"
+    endless = max(row.unsettled for row in known)
+    parts += [f"without end in up to {_percent(endless)} %"] if endless > 0 else []
+    return "; ".join([f"controls: some move in {told} % of the scenarios", *parts])
 
 
 def _ranking(result: "Screening", top: int):

@@ -57,8 +57,19 @@ class Engine(Topologies):
             _ENGINES[intact] = cls(intact)
         return _ENGINES[intact]
 
-    def __init__(self, intact: Network):
-        super().__init__(intact)
+    @classmethod
+    def like(cls, network: Network, other: Network) -> "Engine":
+        """The engine of a grid as read that has another one's pattern and, nearly, its state.
+
+        What depends on the pattern is taken over, and nominal demand is solved from the other's
+        solution and judged by it: branches and shunts may differ in their admittances alone.
+        """
+        if network not in _ENGINES:
+            _ENGINES[network] = cls(network, cls.of(other))
+        return _ENGINES[network]
+
+    def __init__(self, intact: Network, other: "Engine | None" = None):
+        super().__init__(intact, other)
         self.load_bus = intact.load_bus.astype(np.int32)
         self.scheduled = np.append(interleaved(intact.scheduled), self.dependence.scheduled)
         self.num_loads = intact.num_loads

@@ -16,7 +16,7 @@ from gridshift.errors import OutageError
 from gridshift.grid.pi_model import bus_admittance
 
 if TYPE_CHECKING:
-    from gridshift.grid.controls import StepControl
+    from gridshift.grid.controls import Control
 
 
 class BusKind(IntEnum):
@@ -101,8 +101,9 @@ class Network:
     branch_emergency: Real = field(default_factory=lambda: np.full((), np.inf))
     """(E,) emergency rating (MATPOWER's RATE_C) by the rating, at least 1; inf: none."""
 
-    controls: "tuple[StepControl, ...]" = ()
-    """Tap changers and shunts that hold a voltage, where a solution is asked to move them."""
+    controls: "tuple[Control, ...]" = ()
+    """Tap changers, shunts and phase shifters that hold a voltage or a flow, where a solution is
+    asked to move them."""
 
     names: Mapping[str, str] = field(default_factory=dict, repr=False)
     """What the source calls its elements, by label; those without a name of their own are not

@@ -234,7 +234,11 @@ def _without_solution(
     with clock("holdout"):
         rows = loads if part is None else loads.of_loads(part.loads)
         solution = solve(
-            network, rows, q_limits=setting.config.q_limits, distributed_slack=setting.shares
+            network,
+            rows,
+            q_limits=setting.config.q_limits,
+            distributed_slack=setting.shares,
+            controls=setting.config.controls,
         )
     unsolved = float(1 - solution.solved.mean())
     demand = float(setting.network.bus_demand.sum() * setting.network.base_mva)

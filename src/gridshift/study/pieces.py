@@ -95,6 +95,7 @@ def tasks(setting: Setting, outages: Sequence[Outage], **more: Any) -> Iterator[
         "network": setting.network.digest,
         "limits": setting.network.limits_digest if setting.config.q_limits else "",
         "slack": setting.network.slack_digest if setting.config.distributed_slack else "",
+        "controls": repr(setting.network.controls) if setting.config.controls else "",
         "scenarios": setting.digest,
         "rated": str(setting.config.table_of_ratings()),
         "surrogate": None if setting.surrogate is None else setting.surrogate.digest,

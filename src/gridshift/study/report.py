@@ -260,7 +260,8 @@ def _missing(study: Screening, num_full: int, num_details: int) -> list[str]:
             text += f", the most affected of {num_details - num_full:,} more"
         found.append(f"{text}; screening.parquet has all of all")
     limits = "" if study.config.q_limits else "reactive limits of generators, "
-    found.append(f"{limits}controls that act after an outage, transients")
+    controls = "" if study.config.controls else "tap changers and shunts that move, "
+    found.append(f"{limits}{controls}protection and operators that act, transients")
     return found
 
 
@@ -308,6 +309,7 @@ def _provenance(study: Screening) -> list[tuple[str, str]]:
         ("contingencies", config.contingencies),
         *([("study file", config.study)] if config.study else []),
         *([("reactive limits", "kept")] if config.q_limits else []),
+        *([("tap changers and shunts", "move")] if config.controls else []),
         *([("slack shared by", config.distributed_slack)] if config.distributed_slack else []),
         ("root seed", str(config.seed)),
         ("limits", ", ".join(told) + "; else the grid's own" if told else "the grid's own"),

@@ -74,6 +74,9 @@ class ScreenConfig:
     distributed_slack: ShareBy | None = None
     """By what generators share losses and changes of demand, scenario by scenario, as in `solve`;
     exact rows only. None: the slack bus alone."""
+    controls: bool = False
+    """Whether tap changers, shunts and phase shifters move, scenario by scenario, as in `solve`;
+    exact rows only."""
     refuse_splits: bool = False
     """Whether outages that cut demand off are listed apart and not studied."""
     redistribute: Redistribution | None = None
@@ -149,6 +152,11 @@ class ScreenConfig:
         if shared and named:
             raise GridshiftError(
                 f"{named} takes the slack bus to balance the grid alone, so distributed_slack is "
+                "for exact rows alone; leave one of them out"
+            )
+        if self.controls and named:
+            raise GridshiftError(
+                f"{named} takes every tap changer and shunt to stay where it is, so controls is "
                 "for exact rows alone; leave one of them out"
             )
         if shared and self.distributed_slack not in get_args(ShareBy):
@@ -278,6 +286,13 @@ class Screening:
         from gridshift.study.frames import branches_frame
 
         return branches_frame(self)
+
+    @cached_property
+    def controls(self) -> "pd.DataFrame":
+        """A row for each outage and control; columns as in `frames.controls_frame`."""
+        from gridshift.study.frames import controls_frame
+
+        return controls_frame(self)
 
     def plot_ranking(self, **options: Any) -> "Axes":
         """The worst outages and what makes up their severity: `figures.plot_ranking`."""

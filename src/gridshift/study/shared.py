@@ -175,9 +175,7 @@ def shared_setting(folder: Path, study: str) -> Setting:
             "and run the study's command again"
         )
     row = Store(home).load(study)
-    reference = None if row is None else OutageRow.of_stored(
-        row, outage="", num_buses=network.num_buses, num_branches=network.num_branches
-    )  # fmt: skip
+    reference = None if row is None else OutageRow.of_stored(row, outage="", network=network)
     return replace(setting, reference=reference)
 
 

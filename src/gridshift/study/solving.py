@@ -10,7 +10,7 @@ from gridshift.grid.network import Network
 from gridshift.grid.scenarios import LoadScenarios
 from gridshift.grid.statistics import Statistics
 from gridshift.grid.streaming import Streamed, stream_rows
-from gridshift.study.counted import counted, limits_reached
+from gridshift.study.counted import controls_moved, counted, limits_reached
 from gridshift.study.risk import UNSOLVED_SCENARIO, wilson
 from gridshift.study.row import Clock
 from gridshift.study.setting import Setting
@@ -37,7 +37,8 @@ class Solving:
             )
             found = stream_rows(
                 self._network, loads, self._limits, tol=self._tol, threads=setting.threads,
-                q_limits=setting.config.q_limits, distributed_slack=setting.shares, start=start,
+                q_limits=setting.config.q_limits, distributed_slack=setting.shares,
+                controls=setting.config.controls, start=start,
             )  # fmt: skip
         self._found.append(found)
         if self._setting.config.precision is not None:
@@ -79,6 +80,11 @@ class Solving:
                 row |= limits_reached(
                     self._network, found.at_limit, found.any_at_limit, len(mismatch)
                 )
+            if found.controls is not None:
+                row |= controls_moved(
+                    self._setting.network, self._network, found.controls, len(mismatch)
+                )
+                row["unsettled"] = found.controls.unsettled / num_rows
             if self._setting.config.precision is not None:
                 row["stopped"] = self.stopped or "all"
             return row | {

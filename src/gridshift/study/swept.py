@@ -250,10 +250,11 @@ class _Sweep:
     def _row(self, outage: Outage, values: dict[str, Any] | None) -> OutageRow | None:
         """A row of values that were stored, if they are whole."""
         network = self._setting.network
-        return None if values is None else OutageRow.of_stored(
-            values, outage=outage_text(outage), num_buses=network.num_buses,
-            num_branches=network.num_branches,
-        )  # fmt: skip
+        return (
+            None
+            if values is None
+            else OutageRow.of_stored(values, outage=outage_text(outage), network=network)
+        )
 
 
 def _renamed(row: OutageRow, solved: Outage, outage: Outage, equal: EqualOutages) -> OutageRow:
