@@ -36,6 +36,7 @@ from gridshift_paper.outages import (
 from gridshift_paper.protocol import (
     BACKBONE_LABELS,
     GRIDS,
+    WIDE,
     Scale,
     adapted,
     base_surrogate,
@@ -69,6 +70,7 @@ def _time_keys(scale: Scale) -> Iterator[Key]:
     yield from crossed(grid=scale.grids_of(*GRIDS), part=["solve"], backbone=[""])
     yield from crossed(grid=scale.grids_of(*GRIDS), part=["network"], backbone=["mlp"])
     yield from crossed(grid=scale.grids_of("case30"), part=["network"], backbone=["pfgnn"])
+    yield from crossed(grid=scale.grids_of("case300"), part=["network"], backbone=[WIDE])
 
 
 def _measure_times(scale: Scale, *, grid: str, part: str, backbone: str) -> Sequence[Record]:
@@ -94,7 +96,7 @@ def _network_times(scale: Scale, grid: str, backbone: str) -> Record:
     base = base_surrogate(scale, grid, backbone=backbone).on(topology(grid, outage))
     context = context_rows(grid, outage, scale.num_context)
     x = rows_for_test(grid, outage, scale.num_test).x
-    num_steps = min(100 if backbone == "mlp" else 20, scale.num_steps)
+    num_steps = min(20 if backbone == "pfgnn" else 100, scale.num_steps)
 
     def tuned(number: int) -> Predictor:
         config = GradientConfig(num_steps=number, target="zscore")

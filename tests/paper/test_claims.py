@@ -14,7 +14,7 @@ import pytest
 from gridshift.learn.moments import EPS
 from gridshift_paper.artefacts import MODULES, artefact
 from gridshift_paper.claims import Judged, Rows, Verdict, decided
-from gridshift_paper.protocol import GRIDS
+from gridshift_paper.protocol import FIT_300, GRIDS, WIDE
 from gridshift_paper.report import Section, claims_table
 from gridshift_paper.spectra import CURVE
 from gridshift_paper.table_2 import PAPER_COLUMNS, PAPER_TABLE_2, ROWS
@@ -47,7 +47,7 @@ def every(measured=ERRORS, also=None, **keys) -> pd.DataFrame:
 def variants() -> pd.DataFrame:
     made = every(
         (*ERRORS, "fit_s", "predict_1000_s", "mismatch_median"), {"num_steps": 40_000},
-        grid=tuple(GRIDS), backbone=("mlp", "transformer", "pfgnn"), seed=SEEDS,
+        grid=tuple(GRIDS), backbone=("mlp", "transformer", "pfgnn", *FIT_300), seed=SEEDS,
         transform=("identity", "residual", "zscore", "zca", "zca-sas"), topology=TOPOLOGIES,
         statistics=("frozen", "ctx", "ctx-2"),
     )  # fmt: skip
@@ -69,7 +69,7 @@ def times() -> pd.DataFrame:
     grids = tuple(GRIDS)
     solves = every(("engine_s", "pandapower_s"), grid=grids, part=("solve",), backbone=("",))
     names = ("fit_s", "predict_s", "predict_tuned_s", "step_s")
-    networks = every(names, grid=grids, part=("network",), backbone=("mlp", "pfgnn"))
+    networks = every(names, grid=grids, part=("network",), backbone=("mlp", "pfgnn", WIDE))
     return pd.concat([solves, networks], ignore_index=True)
 
 
@@ -191,12 +191,12 @@ def made_up() -> dict[str, pd.DataFrame]:
             grid=tuple(GRIDS),
         ),
         "closed-form": every(
-            ERRORS, {"num_solves": 400}, backbone=("mlp", "pfgnn"),
+            ERRORS, {"num_solves": 400}, backbone=("mlp", "pfgnn", *FIT_300),
             method=("frozen", "context-mean", "icw", "icw-paired", "ridge"), **contexts,
         ),
         "gradient-curves": every(
-            ERRORS, {"num_solves": 400}, backbone=("mlp", "pfgnn"), kind=("fine-tune", "scratch"),
-            target=("no-norm", "zscore"), num_steps=STEPS, **contexts,
+            ERRORS, {"num_solves": 400}, backbone=("mlp", "pfgnn", WIDE), num_steps=STEPS,
+            kind=("fine-tune", "scratch"), target=("no-norm", "zscore"), **contexts,
         ),
         "band-30": every(
             grid=("case118",), tercile=("low", "mid", "high"), outage=("line:1", "line:2"),
