@@ -32,6 +32,7 @@ PAPER_300_FROZEN = printed("cost_300_frozen")
 NETWORKS_300 = {"mlp": "network of appendix C", WIDE: "width 1,024, one seed"}
 PAPER_STEPS_300 = printed("deployment")["case300"][4]
 """Seconds of 4,000 steps on 300 buses."""
+PAPER_ICW_N2 = printed("table_2")["mlp"]["ICW"][2]
 NEAR_FLOOR = 1.5
 """Error over that of the best gradient steps up to which one is near the accuracy floor."""
 WAYS = {
@@ -134,6 +135,8 @@ def draw_position(rows: Rows) -> Figure:
             _plot(axes, points, colour, marker, label)
         _levels(axes, rows, "overall", grid, 400)
         _star(axes, closed_form(rows, "overall", "icw", grid, 400), BLUE, label="ICW")
+        if grid == "case30":
+            _papers(axes, 400, PAPER_ICW_COST["mlp", 400], PAPER_ICW_N2, label="the paper's ICW")
         dress(axes, COST, "overall MAE (p.u., rad)", log="xy", grid="both")
         axes.set_title(f"{grid}, N-2 Most", fontsize=9)
     handles, labels = figure.axes[0].get_legend_handles_labels()
@@ -153,9 +156,8 @@ def draw_fine_tuning(rows: Rows) -> Figure:
             if (backbone, num) in PAPER_ICW_COST:
                 _papers(axes, num, PAPER_ICW_COST[backbone, num], PAPER_ICW_V[backbone])
         axes.set_title(f"({letter}) {BACKBONES[backbone]}", fontsize=9)
-    levels = [
-        Line2D([], [], color=GREY, lw=1, ls=ls, label=label) for label, ls in LEVEL_LINES.values()
-    ]
+    levels = [Line2D([], [], color=GREY, lw=1, ls=ls, label=label)
+              for label, ls in LEVEL_LINES.values()]  # fmt: skip
     _context_legend(figure, contexts_of(rows, "case30"), levels, 3 if len(shown) > 1 else 2)
     return figure
 
@@ -228,10 +230,8 @@ def _levels(
 def _context_legend(
     figure: Figure, contexts: Sequence[int], more: Sequence[Line2D], columns: int
 ) -> None:
-    handles = [
-        Line2D([], [], color=BY_CONTEXT.get(num, GREY), lw=3, label=f"{num:,} context rows")
-        for num in contexts
-    ]
+    handles = [Line2D([], [], color=BY_CONTEXT.get(num, GREY), lw=3, label=f"{num:,} context rows")
+               for num in contexts]  # fmt: skip
     handles += [
         Line2D([], [], color="black", ls=line, marker=marker, ms=3.5, lw=1.2,
                label=f"fine-tuned, {TARGET_LABELS[target]}")
