@@ -39,6 +39,7 @@ def set_up(config: ScreenConfig, network: Network) -> Setting:
         from gridshift.study.study_file import read_study_file
 
         file = read_study_file(config.study).changed(config)
+        config = file.limited(config)
         drawn, spread = file.draw(network), file.uncertainty.spread_of_loads
         spread = None if drawn.network is not network and drawn.generators else spread
         network, loads = drawn.network, drawn.loads
