@@ -7,6 +7,7 @@ import numpy as np
 from gridshift.arguments import how_many
 from gridshift.cli.output import drawn_spread, table, text
 from gridshift.grid.contingency import candidate_elements
+from gridshift.study.verdict import Rise, largest_rises, worst_place
 from gridshift.trial.exact import EXACT
 
 if TYPE_CHECKING:
@@ -101,6 +102,7 @@ def _ranking(result: "Screening", top: int):
     unsolved = any(row.unsolved > 0 for row in shown)
     emergency = any(row.any_emergency > 0 for row in shown)
     predicted = any(row.mae["overall"] == row.mae["overall"] for row in shown)
+    rises = largest_rises(shown, result.intact_row)
     rows = [
         (
             rank,
@@ -110,13 +112,13 @@ def _ranking(result: "Screening", top: int):
             *([_percent(row.any_emergency)] if emergency else []),
             *([_percent(row.unsolved)] if unsolved else []),
             _where(row),
-            _adds(row) or None,
+            _adds(rise, result.network),
             *([row.mae["overall"]] if predicted else []),
         )
-        for rank, row in enumerate(shown, 1)
+        for rank, (row, rise) in enumerate(zip(shown, rises, strict=True), 1)
     ]
     columns = (
-        ">#", "outage", ">severity", ">violation\n(%)",
+        ">#", "…outage", ">severity", ">violation\n(%)",
         *([">emergency\n(%)"] if emergency else []), *([">unsolved\n(%)"] if unsolved else []),
         "worst at\n(% violated)", "it adds\n(%)", *([">error\n(p.u.)"] if predicted else []),
     )  # fmt: skip
@@ -149,23 +151,14 @@ def _where(row: "OutageRow") -> str | None:
 
 
 def _worst(row: "OutageRow") -> str:
-    """The branch or bus with the larger part in the severity, and how often."""
-    bus = row.worst_bus and f"{_place(row.worst_bus)} {_percent(row.worst_bus_probability)}"
-    branch = row.worst_branch and f"{row.worst_branch} {_percent(row.worst_branch_probability)}"
-    return (branch or bus) if not row.voltage_excess > row.overload_excess else (bus or branch)
+    """The worst place, and how often its limit is exceeded."""
+    label, share = worst_place(row)
+    return label and f"{_place(label)} {_percent(share)}"
 
 
-def _adds(row: "OutageRow") -> str:
-    """The branch or bus whose violation the outage makes more likely than on the intact grid."""
-    found = [
-        (share, f"{_place(label)} +{_percent(share)}")
-        for label, share in (
-            (row.added_branch, row.added_branch_probability),
-            (row.added_bus, row.added_bus_probability),
-        )
-        if label and share > 0
-    ]
-    return max(found)[1] if found else ""
+def _adds(rise: Rise, network: "Network") -> str | None:
+    """The branch or bus whose violation the outage makes more likely by most, and by how much."""
+    return f"{_place(rise.label(network))} +{_percent(rise.size)}" if rise.size > 0 else None
 
 
 def _place(label: str) -> str:

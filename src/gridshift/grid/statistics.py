@@ -121,11 +121,11 @@ class Counts(NamedTuple):
         none = np.iinfo(np.int64).max, np.iinfo(np.int64).min
         return cls(
             bus_sums=np.zeros((buses, 4, 2), np.int64),
-            bus_extremes=np.tile(np.array(none), (buses, 1)),
+            bus_extremes=np.full((buses, 2), none),
             under=np.zeros(buses, np.int64),
             over=np.zeros(buses, np.int64),
             branch_sums=np.zeros((branches, 2, 2), np.int64),
-            branch_extremes=np.tile(np.array(none), (branches, 1)),
+            branch_extremes=np.full((branches, 2), none),
             overloaded=np.zeros(branches, np.int64),
             emergency=np.zeros(branches, np.int64),
             bus_bins=np.zeros((buses, NUM_BINS), np.int32),

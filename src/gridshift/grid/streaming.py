@@ -12,6 +12,7 @@ from gridshift.grid.controlled_rows import at_rest
 from gridshift.grid.controls import ControlCounts, grid_of_row
 from gridshift.grid.distributed_slack import DistributedSlack
 from gridshift.grid.engine import Engine
+from gridshift.grid.intact_rows import from_nominal
 from gridshift.grid.network import Network
 from gridshift.grid.powerflow import solve
 from gridshift.grid.prepared import Prepared, prepare
@@ -21,6 +22,7 @@ from gridshift.grid.slack_shares import SlackShares
 from gridshift.grid.solution import BatchSolution, RowStatus
 from gridshift.grid.statistics import Limits, Statistics
 from gridshift.grid.topology import RETAINED
+from gridshift.grid.workspace import FromIntact
 
 BLOCK_BYTES = 1 << 22
 """Voltages of one block."""
@@ -84,6 +86,7 @@ class Streamed(NamedTuple):
 def stream_rows(
     network: Network, loads: LoadScenarios, limits: Limits, *, tol: float = 1e-8, threads: int = 1,
     q_limits: bool = False, distributed_slack: SlackShares | None = None, controls: bool = False,
+    start: Callable[[Prepared], FromIntact] = from_nominal,
 ) -> Streamed:  # fmt: skip
     """Solve every row as `solve` does and count its voltages while they are in cache.
 
@@ -99,6 +102,7 @@ def stream_rows(
         q_limits: whether rows keep the reactive limits of generators.
         distributed_slack: generators that share the imbalance; None: the slack bus alone.
         controls: let tap changers, shunts and phase shifters move.
+        start: where rows that take plain chord steps start on a topology (`IntactRows`).
 
     Raises:
         ScenarioError: arrays whose shape does not fit the network.
@@ -114,7 +118,7 @@ def stream_rows(
     if chords is None:
         statistics, mismatch = prepared.engine.count_rows(
             prepared.topology, load_p, load_q, limits, tol=tol, threads=threads,
-            q_limits=None if kept is None else kept.of_pv,
+            q_limits=None if kept is None else kept.of_pv, intact=start(prepared),
         )  # fmt: skip
     else:
         size = rows_at_once(prepared.engine, len(load_p))

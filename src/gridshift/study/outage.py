@@ -45,7 +45,7 @@ def screen_outages(setting: Setting, outages: Sequence[Outage]) -> list[OutageRo
         loads = setting.loads.rows(rows)
         for i, one in list(open_.items()):
             try:
-                one.add(loads)
+                one.add(rows, loads)
             except PROBLEMS as error:
                 found[i] = _failed(str(error))
             if one.stopped or found[i] is not one:
@@ -74,7 +74,7 @@ def count_scenarios(setting: Setting, outage: Outage, rows: slice) -> dict[str, 
         return {}
     solving = Solving(setting, network, Clock())
     for block in setting.blocks(rows):
-        solving.add(setting.loads.rows(block))
+        solving.add(block, setting.loads.rows(block))
     return solving.stored()
 
 

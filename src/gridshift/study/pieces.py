@@ -26,7 +26,7 @@ BUS_ROWS = 1 << 28
 """Scenarios times buses of a run that is worked on apart: some seconds of one core."""
 NOT_OF_A_ROW = (
     "grid", "study", "contingencies", "area", "beside", "refuse_splits", "most_pairs", "workers",
-    "ratings",
+    "ratings", "season",
 )  # fmt: skip
 """What no row depends on, or that is known from elsewhere: the grid and its scenarios."""
 

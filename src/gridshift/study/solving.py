@@ -1,6 +1,7 @@
 """Exact rows of one outage, counted block by block, and when they are enough."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,13 +28,17 @@ class Solving:
         self.stopped = ""
         """Why no more scenarios are needed; empty while they are."""
 
-    def add(self, loads: LoadScenarios) -> None:
-        """Solve and count some scenarios."""
+    def add(self, rows: slice, loads: LoadScenarios) -> None:
+        """Solve and count some scenarios of the study: which, and their demands."""
         with self._clock("predict"):
+            setting = self._setting
+            start = partial(
+                setting.intact_rows.start, loads=loads, rows=rows, threads=setting.threads
+            )
             found = stream_rows(
-                self._network, loads, self._limits, tol=self._tol, threads=self._setting.threads,
-                q_limits=self._setting.config.q_limits, distributed_slack=self._setting.shares,
-                controls=self._setting.config.controls,
+                self._network, loads, self._limits, tol=self._tol, threads=setting.threads,
+                q_limits=setting.config.q_limits, distributed_slack=setting.shares,
+                controls=setting.config.controls, start=start,
             )  # fmt: skip
         self._found.append(found)
         if self._setting.config.precision is not None:
@@ -94,7 +99,7 @@ def solved(setting: Setting, network: Network, clock: Clock) -> dict[str, Any]:
         solving.take(setting.counted)
         return solving.row()
     for rows in setting.blocks():
-        solving.add(setting.loads.rows(rows))
+        solving.add(rows, setting.loads.rows(rows))
         if solving.stopped:
             break
     return solving.row()
