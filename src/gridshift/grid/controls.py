@@ -68,13 +68,7 @@ class StepControl(NamedTuple):
 def solve_controlled(
     network: Network, loads: LoadScenarios, solve_rows: Callable[..., BatchSolution]
 ) -> BatchSolution:
-    """Rows whose controls are where they want to be.
-
-    Args:
-        network: a topology.
-        loads: demands, R rows, checked.
-        solve_rows: the power flow of (network, loads).
-    """
+    """Rows whose controls are where they want to be."""
     start = np.array([control.start for control in network.controls], np.int64)
     place = np.tile(start, (loads.num_rows, 1))
     found = solve_rows(network, loads)

@@ -78,12 +78,7 @@ def stream_rows(
 
     Args:
         network: the topology, which leaves no bus without supply.
-        loads: demands, R rows.
         limits: what the voltages are counted against, of this topology.
-        tol: as in `solve`.
-        threads: that share the rows; results don't depend on it, bit for bit.
-        q_limits: whether rows keep the reactive limits of generators.
-        distributed_slack: generators that share the imbalance; None: the slack bus alone.
 
     Raises:
         ScenarioError: arrays whose shape does not fit the network.

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from gridshift.arguments import how_many
+from gridshift.arguments import how_many, some_of
 from gridshift.arrays import Bool, Real
 from gridshift.errors import GridshiftError
 from gridshift.grid.network import Network
@@ -185,9 +185,8 @@ def check_ratings(network: Network, ratings: Mapping[str, Rating], source: str) 
     """
     unknown = [label for label in ratings if label not in network.elements]
     if unknown:
-        shown = ", ".join(unknown[:5]) + (f" and {len(unknown) - 5} more" * (len(unknown) > 5))
         raise GridshiftError(
-            f"{source} rates {shown}, which {network.name} doesn't have; "
+            f"{source} rates {some_of(unknown)}, which {network.name} doesn't have; "
             f"list its elements with 'gridshift cases {network.name} --outages'"
         )
 

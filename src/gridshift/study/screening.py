@@ -170,10 +170,6 @@ class ScreenConfig:
     def of_study(cls, path: str | os.PathLike[str], **given: Any) -> "ScreenConfig":
         """What a study file asks for, with what is given in the place of that.
 
-        Args:
-            path: of the file.
-            given: fields of this class.
-
         Raises:
             ScenarioError: as `read_study_file`, or a spread for scenarios that have none.
         """

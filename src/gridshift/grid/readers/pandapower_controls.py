@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gridshift.arguments import some_of
 from gridshift.arrays import Complex, Int
 from gridshift.grid.controls import StepControl
 from gridshift.grid.readers.pandapower_arrays import Assembled
@@ -135,10 +136,10 @@ def step_controls(
         if why:
             refused.setdefault(why, []).append(name or "an element that it doesn't name")
     found = _tap_controls(grid, changers, number, two_ports) + shunts
-    notes = [f"{', '.join(names[:5])}{_more(names)}: {why}" for why, names in refused.items()]
+    notes = [f"{some_of(names)}: {why}" for why, names in refused.items()]
     if found:
         notes.append(
-            f"{', '.join(one.label for one in found[:5])}{_more(found)} can move to hold a "
+            f"{some_of([one.label for one in found])} can move to hold a "
             "voltage; they move where controls are asked for (solve, --controls)"
         )
     return found, notes
@@ -149,10 +150,6 @@ def _tabulated(net: Any) -> set[str]:
     if "step_dependency_table" not in getattr(net.get("shunt"), "columns", ()):
         return set()
     return {f"shunt:{i}" for i, own in net.shunt.step_dependency_table.items() if own == 1}
-
-
-def _more(names: Sequence) -> str:
-    return f" and {len(names) - 5} more" if len(names) > 5 else ""
 
 
 def _changer(grid: Assembled, one: Controller, index: int, level: int) -> Changer | str:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from gridshift.arguments import some_of
 from gridshift.grid.readers.psse_loads import (
     WITH_SYSTEM_WIDE_DATA,
     raw_section,
@@ -52,8 +53,7 @@ def unfollowed(kind: str, text: str, branches: Sequence[Mapping[str, Any]]) -> I
         found[what] += [] if known and what == TAP else [name]
     for what, names in found.items():
         if names:
-            more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-            yield f"{', '.join(names[:5])}{more}: {SAYS[what]}"
+            yield f"{some_of(names)}: {SAYS[what]}"
 
 
 def _psse(text: str) -> Iterator[tuple[str, str]]:
