@@ -14,7 +14,6 @@ Inside the library, powers, admittances and currents are per unit on `Network.ba
 radians, reals are float64. A name that carries a unit (`p_mw`, `va_deg`) is the exception.
 """
 
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -28,7 +27,6 @@ Bool = NDArray[np.bool_]
 
 def make_read_only(of: Any) -> None:
     """Let nobody write to the arrays that are fields of this dataclass."""
-    for f in fields(of):
-        value = getattr(of, f.name)
+    for value in vars(of).values():
         if isinstance(value, np.ndarray):
             value.setflags(write=False)

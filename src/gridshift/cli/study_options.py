@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gridshift.cli.options import distributed_slack_option, in_order, path_option, q_limits_option
+from gridshift.cli.options import (
+    controls_option,
+    distributed_slack_option,
+    in_order,
+    path_option,
+    q_limits_option,
+)
 
 if TYPE_CHECKING:
     from gridshift.study.screening import ScreenConfig
@@ -34,6 +40,7 @@ studied_options = in_order(
     ),
     q_limits_option,
     distributed_slack_option,
+    controls_option,
     click.option(
         "--redistribute", type=click.Choice(["generators", "slack"]),
         help="Who takes over what a generator gave that is out.  [default: generators, or "

@@ -55,7 +55,7 @@ class LimitedStates(NamedTuple):
             **room_for_states(count, num_buses),
             settled=np.zeros(count, bool),
             retained=np.zeros(count),
-            side=np.empty((count, num_limited)),
+            side=np.zeros((count, num_limited)),
         )
 
 

@@ -86,6 +86,19 @@ class NewtonRule(NamedTuple):
     """Write factors and admittances."""
 
 
+class FromIntact(NamedTuple):
+    """Solutions of rows on the intact grid, to start from; empty arrays: from the nominal point."""
+
+    voltage: Real
+    """(blocks * 2 B * W,) in blocks of lanes, the last of them filled up with its last row."""
+    power: Real
+    """(blocks * (2 B + 6 K) * W,) specified injections, in the same order."""
+    turn: Real
+    """(2 B,) nominal voltages after the outage over those before, real and imaginary parts."""
+    order: Int
+    """(R,) which row is where: rows that take as many steps are neighbours."""
+
+
 class Branches(NamedTuple):
     """Branches of one topology as the flow kernels read them."""
 

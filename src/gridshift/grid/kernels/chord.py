@@ -34,6 +34,7 @@ def chord(
     for block in range(first_block, last_block):
         start = block * w
         count = min(w, rows - start)
+        begin_at_nominal(lanes, solving, batch, start, work)
         solve_block(lanes, solving, batch, stopping, work, out, start, count)
         if len(out.powers):
             branch_powers(lanes, branches, work.voltage, work.tile)
@@ -45,8 +46,7 @@ def chord(
 
 @compiled
 def solve_block(lanes, solving, batch, stopping, work, out, start, count):
-    """Solve the rows of one block from the nominal point and write what came of them."""
-    begin_at_nominal(lanes, solving, batch, start, work)
+    """Solve the rows of one block from where it begins and write what came of them."""
     chord_steps(lanes, solving, batch, stopping, work)
     write_state(lanes, batch, work, out, start, count)
     write_excess(lanes, batch, work, out, start, count)
@@ -131,6 +131,28 @@ def at_nominal(lanes, solving, batch, work):
             largest = peak(off, largest)
             store(work.residual, to + part * w, convert(solving, off))
     store(work.mismatch, 0, largest)
+
+
+@compiled
+def begin_from_intact(lanes, solving, batch, intact, block, work):
+    """Voltages of the same scenarios on the intact grid, moved as the outage moves the nominal
+    point; powers of the rows' loads, and the residual of both.
+
+    What the loads do and what the outage does add up but for their interaction, which is all that
+    is left for the steps.
+    """
+    w = width(lanes)
+    for q in range(0, len(work.power), w):
+        store(work.power, q, load(lanes, intact.power, block * len(work.power) + q))
+    for bus in range(len(batch.set_point)):
+        q = 2 * bus
+        turn_re = fill(lanes, element(intact.turn, q))
+        turn_im = fill(lanes, element(intact.turn, q + 1))
+        at = (block * len(intact.turn) + q) * w
+        v_re, v_im = load(lanes, intact.voltage, at), load(lanes, intact.voltage, at + w)
+        store(work.voltage, q * w, mulsub(turn_im, v_im, turn_re * v_re))
+        store(work.voltage, q * w + w, muladd(turn_im, v_re, turn_re * v_im))
+    power_balance(lanes, solving, batch.symbolic, batch.point.admittance, work)
 
 
 @compiled
