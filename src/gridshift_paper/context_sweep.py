@@ -11,10 +11,7 @@ from itertools import chain
 
 import numpy as np
 
-from gridshift.adapt.cache import cached_surrogate
 from gridshift.adapt.datasets import Dataset, generate
-from gridshift.adapt.surrogate import Surrogate
-from gridshift.adapt.surrogate_config import base_config as product_config
 from gridshift.grid.scenarios import LoadScenarios, named_rng, sample_loads
 from gridshift.learn.whitening import fit_zca
 from gridshift_paper import claims as rules
@@ -24,17 +21,10 @@ from gridshift_paper.outages import COMPENSATION, compensated
 from gridshift_paper.protocol import (
     GRIDS,
     SPREAD,
-    Scale,
-    base_surrogate,
+    Experiment,
     context_mean,
     errors_where_given,
-    exact_base,
-    network_of,
     printed,
-    rows_for_test,
-    surrogate_without_dropout,
-    topology,
-    training_rows,
 )
 from gridshift_paper.records import Record, Study, on_outage
 from gridshift_paper.selection import mean, measured, picked
@@ -50,10 +40,10 @@ NETWORKS_OWN = (
 )
 
 
-def pool(grid: str, outage: str, num_rows: int, seed: int) -> LoadScenarios:
+def pool(experiment: Experiment, num_rows: int) -> LoadScenarios:
     """Scenarios of a context: the first half with the fixed spread, the others with drawn ones."""
-    network = topology(grid, outage)
-    rng = named_rng(network.name, "context-pool", outage=outage, seed=seed)
+    network, outage = experiment.network, experiment.outage
+    rng = named_rng(network.name, "context-pool", outage=outage, seed=experiment.seed)
     fixed, drawn = num_rows - num_rows // 2, num_rows // 2
     halves = [
         sample_loads(network, rng, fixed, spread=SPREAD, regime="fixed"),
@@ -65,45 +55,37 @@ def pool(grid: str, outage: str, num_rows: int, seed: int) -> LoadScenarios:
     )
 
 
-def prefixes(
-    scale: Scale, grid: str, outage: str, seed: int, order: str
-) -> Iterator[tuple[int, Dataset]]:
+def prefixes(experiment: Experiment, order: str) -> Iterator[tuple[int, Dataset]]:
     """Sizes, and the solved ones of so many first cases of the pool in this order."""
-    network = topology(grid, outage)
-    sizes = [round(factor * scale.num_context) for factor in SIZES[grid]]
-    cases = pool(grid, outage, sizes[-1], seed)
+    network = experiment.network
+    sizes = [round(factor * experiment.scale.num_context) for factor in SIZES[experiment.grid]]
+    cases = pool(experiment, sizes[-1])
     if order == "shuffled":
-        rng = named_rng(network.name, "order", outage=outage, seed=seed)
+        rng = named_rng(network.name, "order", outage=experiment.outage, seed=experiment.seed)
         cases = cases.rows(rng.permutation(cases.num_rows))
     for n in sizes:
         yield n, generate(network, cases.rows(slice(0, n)), min_rows=2)
 
 
-def _regression(scale: Scale, grid: str, *, seed: int) -> Surrogate:
-    config = product_config("quadratic", seed=seed, num_rows=scale.num_rows)
-    return cached_surrogate(network_of(grid), config)
-
-
 BASES = {
-    "paper": base_surrogate,
-    "no dropout": surrogate_without_dropout,
-    "regression": _regression,
+    "paper": Experiment.base,
+    "no dropout": Experiment.base_without_dropout,
+    "regression": Experiment.regression,
 }
 """What ICW starts from: the network of appendix C, the product's, and the base 'quadratic'."""
 
 
-def _measure(scale: Scale, *, grid: str, outage: str, seed: int, base: str) -> list[Record]:
+def _measure(experiment: Experiment, *, base: str) -> list[Record]:
     """Errors of y = T_ctx^-1(T_base(y_base)), y_base exact or predicted."""
-    test = rows_for_test(grid, outage, scale.num_test, seed=seed)
-    old = fit_zca(training_rows(scale, grid, seed=seed).y)
-    exact = base == "exact"
-    y_base = (
-        exact_base(grid, test) if exact else BASES[base](scale, grid, seed=seed).predict(test.x)
-    )
+    test, old = experiment.test(), fit_zca(experiment.training().y)
+    if base == "exact":
+        y_base = experiment.exact_base(test)
+    else:
+        y_base = BASES[base](experiment).predict(test.x)
     frozen = errors_where_given(test, y_base)
     rows: list[Record] = [{"n": 0, "order": "", "method": "frozen", **frozen}]
     for order in ORDERS:
-        for n, context in prefixes(scale, grid, outage, seed, order):
+        for n, context in prefixes(experiment, order):
             y_hat = fit_zca(context.y).inverse(old.forward(y_base))
             for method, y in (("icw", y_hat), ("context-mean", context_mean(context, test))):
                 about = {"n": n, "order": order, "method": method, "context_rows": len(context)}

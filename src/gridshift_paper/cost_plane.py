@@ -14,7 +14,7 @@ from gridshift_paper import claims as rules
 from gridshift_paper.artefacts import Artefact, Table, mean_and_spread
 from gridshift_paper.claims import NAN, Claim, Note, Numbers, Rows, on_case300
 from gridshift_paper.deployment import BACKBONES, factor, seconds_of
-from gridshift_paper.figures import dress, mean_with_band, panels
+from gridshift_paper.figures import DASHED, band, draw_panels, errorbars
 from gridshift_paper.gradient_steps import (
     PAPER_ICW_COST,
     PAPER_ICW_V,
@@ -41,7 +41,7 @@ WAYS = {
 BY_CONTEXT = {400: BLUE, 1_000: ORANGE, 2_000: GREEN}
 LINES = {"no-norm": ("-", "o"), "zscore": ("--", "s")}
 STAR: dict[str, Any] = {"marker": "*", "ms": 9, "ls": "", "mec": "white", "mew": 0.6, "zorder": 5}
-LEVEL_LINES = {"frozen": ("frozen", (0, (4, 3))),
+LEVEL_LINES = {"frozen": ("frozen", DASHED),
                "context-mean": ("mean of the context", (0, (1, 2)))}  # fmt: skip
 COST = "cost of one adaptation (s, one thread)"
 FINE_TUNED = {"fine-tuned, raw y": ("fine-tune", "no-norm"),
@@ -120,65 +120,72 @@ def cost_300_tables(rows: Rows) -> tuple[Table, Table]:
     )  # fmt: skip
 
 
-def _plane(rows: Rows, shown: Sequence[str], height: float) -> Any:
-    """A wide figure of two panels, or a narrow one."""
-    return panels(shown, "run the studies closed-form, gradient-curves",
-                  (7.2 if len(shown) > 1 else 3.5, height))  # fmt: skip
+def _draw(
+    titles: Mapping[str, str],
+    panel: Callable[[Axes, str], None],
+    height: float,
+    y: str,
+    handles: Sequence[Line2D] = (),
+) -> Figure:
+    return draw_panels(
+        titles, panel, "run the studies closed-form, gradient-curves", height, x=COST, y=y,
+        log="xy", grid="both", legend="lower center", columns=2 + (len(titles) > 1),
+        handles=handles,
+    )  # fmt: skip
 
 
 def draw_position(rows: Rows) -> Figure:
     """Overall error against seconds on 30-bus and 118-bus N-2, 400 context rows."""
-    shown = [grid for grid in ("case30", "case118") if contexts_of(rows, grid)]
-    figure, axes_of = _plane(rows, shown, 3.1)
-    for axes, grid in zip(axes_of, shown, strict=True):
+
+    def panel(axes: Axes, grid: str) -> None:
         for (kind, target), (label, colour, marker) in WAYS.items():
             points = curve(rows, "overall", grid, kind=kind, target=target, num_context=400)
-            _plot(axes, points, colour, marker, label)
+            _plot(axes, points, color=colour, marker=marker, label=label)
         _levels(axes, rows, "overall", grid, 400)
         _star(axes, closed_form(rows, "overall", "icw", grid, 400), BLUE, label="ICW")
-        dress(axes, COST, "overall MAE (p.u., rad)", log="xy", grid="both")
-        axes.set_title(f"{grid}, N-2 Most", fontsize=9)
-    handles, labels = figure.axes[0].get_legend_handles_labels()
-    columns = 3 if len(shown) > 1 else 2
-    figure.legend(handles, labels, loc="outside lower center", ncols=columns, fontsize=8)
-    return figure
+
+    grids = [grid for grid in ("case30", "case118") if contexts_of(rows, grid)]
+    return _draw({g: f"{g}, N-2 Most" for g in grids}, panel, 3.1, "overall MAE (p.u., rad)")
 
 
 def draw_fine_tuning(rows: Rows) -> Figure:
     """|V| error against seconds on 30-bus N-2: a panel for each backbone, a colour a context."""
-    shown = [b for b in BACKBONES if contexts_of(rows, "case30", b)]
-    figure, axes_of = _plane(rows, shown, 3.1)
-    for letter, axes, backbone in zip("ab", axes_of, shown, strict=False):
+
+    def panel(axes: Axes, backbone: str) -> None:
         _by_context(axes, rows, "case30", backbone)
         _levels(axes, rows, "v", "case30", 400, backbone)
         for num in contexts_of(rows, "case30", backbone):
             if (backbone, num) in PAPER_ICW_COST:
                 _papers(axes, num, PAPER_ICW_COST[backbone, num], PAPER_ICW_V[backbone])
-        axes.set_title(f"({letter}) {BACKBONES[backbone]}", fontsize=9)
+
+    shown = [b for b in BACKBONES if contexts_of(rows, "case30", b)]
+    titles = {b: f"({letter}) {BACKBONES[b]}" for letter, b in zip("ab", shown, strict=False)}
     levels = [
         Line2D([], [], color=GREY, lw=1, ls=ls, label=label) for label, ls in LEVEL_LINES.values()
     ]
-    _context_legend(figure, contexts_of(rows, "case30"), levels, 3 if len(shown) > 1 else 2)
-    return figure
+    handles = _context_handles(contexts_of(rows, "case30"), *levels)
+    return _draw(titles, panel, 3.1, "|V| MAE (p.u.)", handles)
 
 
 def draw_cost_300(rows: Rows) -> Figure:
     """|V| error against seconds on 300-bus N-1, by context, bands of one deviation over seeds."""
     contexts = contexts_of(rows, "case300")
-    figure, (axes,) = _plane(rows, ["case300"] if contexts else [], 3.6)
-    _by_context(axes, rows, "case300", "mlp")
-    for num in contexts:
-        cost = closed_form(rows, "v", "icw", "case300", num).cost_s
-        level = closed_form(rows, "v", "frozen", "case300", num)
-        axes.plot(cost, level.error, "o", color=BY_CONTEXT.get(num, GREY), mfc="none", ms=5)
-        if num in PAPER_300:
-            error, at_end, seconds = PAPER_300[num]
-            _papers(axes, num, seconds, error)
-            _papers(axes, num, seconds + PAPER_STEPS_300, at_end, marker="D", ms=4)
-            _papers(axes, num, seconds, PAPER_300_FROZEN, marker="o", ms=4)
+
+    def panel(axes: Axes, grid: str) -> None:
+        _by_context(axes, rows, grid, "mlp")
+        for num in contexts:
+            cost = closed_form(rows, "v", "icw", grid, num).cost_s
+            level = closed_form(rows, "v", "frozen", grid, num)
+            axes.plot(cost, level.error, "o", color=BY_CONTEXT.get(num, GREY), mfc="none", ms=5)
+            if num in PAPER_300:
+                error, at_end, seconds = PAPER_300[num]
+                _papers(axes, num, seconds, error)
+                _papers(axes, num, seconds + PAPER_STEPS_300, at_end, marker="D", ms=4)
+                _papers(axes, num, seconds, PAPER_300_FROZEN, marker="o", ms=4)
+
     frozen = Line2D([], [], color="black", marker="o", mfc="none", ls="", label="frozen")
-    _context_legend(figure, contexts, [frozen], 2)
-    return figure
+    handles = _context_handles(contexts, frozen)
+    return _draw({"case300": ""} if contexts else {}, panel, 3.6, "|V| MAE (p.u.)", handles)
 
 
 def _by_context(axes: Axes, rows: Rows, grid: str, backbone: str) -> None:
@@ -188,10 +195,9 @@ def _by_context(axes: Axes, rows: Rows, grid: str, backbone: str) -> None:
             points = curve(
                 rows, "v", grid, backbone, kind="fine-tune", target=target, num_context=num
             )
-            _plot(axes, points, colour, marker, "", line)
+            _plot(axes, points, line, color=colour, marker=marker)
         size = 13 if num == 400 else 8  # stars at nearly the same cost stay apart
         _star(axes, closed_form(rows, "v", "icw", grid, num, backbone), colour, ms=size)
-    dress(axes, COST, "|V| MAE (p.u.)", log="xy", grid="both")
 
 
 def _papers(axes: Axes, num: int, cost: float, error: float, **how: Any) -> None:
@@ -201,20 +207,14 @@ def _papers(axes: Axes, num: int, cost: float, error: float, **how: Any) -> None
 
 
 def _star(axes: Axes, icw: Point, colour: str, **how: Any) -> None:
-    axes.errorbar(icw.cost_s, icw.error, icw.deviation, color=colour, capsize=2, lw=1)
+    errorbars(axes, [icw.cost_s], [icw.errors], color=colour, marker="", lw=1)
     axes.plot(icw.cost_s, icw.error, color=colour, **(STAR | how))
 
 
-def _plot(
-    axes: Axes, points: Sequence[Point], colour: str, marker: str, label: str, line: str = "-"
-) -> None:  # fmt: skip
+def _plot(axes: Axes, points: Sequence[Point], line: str = "-", **style: Any) -> None:
     if points:
-        # a band around a mean can't reach below zero on a logarithmic axis
-        mean_with_band(
-            axes, [point.cost_s for point in points], [point.error for point in points],
-            [point.deviation for point in points], line, above_tenth=True, alpha=0.18,
-            marker=marker, color=colour, ms=3.5, lw=1.2, label=label,
-        )  # fmt: skip
+        costs, errors = [p.cost_s for p in points], [p.errors for p in points]
+        band(axes, costs, errors, line, above_tenth=True, ms=3.5, **style)
 
 
 def _levels(
@@ -225,9 +225,7 @@ def _levels(
         axes.axhline(level.error, color=GREY, lw=1, ls=line, label=label)
 
 
-def _context_legend(
-    figure: Figure, contexts: Sequence[int], more: Sequence[Line2D], columns: int
-) -> None:
+def _context_handles(contexts: Sequence[int], *more: Line2D) -> list[Line2D]:
     handles = [
         Line2D([], [], color=BY_CONTEXT.get(num, GREY), lw=3, label=f"{num:,} context rows")
         for num in contexts
@@ -240,8 +238,7 @@ def _context_legend(
     icw = Line2D([], [], color="black", label="ICW", **STAR)
     told = Line2D([], [], color="white", label="black rim: the paper's",
                   **cast(Any, STAR | {"mec": "black"}))  # fmt: skip
-    figure.legend(handles=[*handles, icw, told, *more], loc="outside lower center", ncols=columns,
-                  fontsize=8)  # fmt: skip
+    return [*handles, icw, told, *more]
 
 
 def _tuned(

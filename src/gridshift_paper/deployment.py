@@ -8,6 +8,7 @@ pandapower's solver and a GPU's gradient steps; here both are seconds of one CPU
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -33,17 +34,7 @@ from gridshift_paper.outages import (
     frame_of,
     outages,
 )
-from gridshift_paper.protocol import (
-    BACKBONE_LABELS,
-    GRIDS,
-    Scale,
-    adapted,
-    base_surrogate,
-    context_rows,
-    printed,
-    rows_for_test,
-    topology,
-)
+from gridshift_paper.protocol import BACKBONE_LABELS, GRIDS, Experiment, Scale, adapted, printed
 from gridshift_paper.records import Key, Record, Study, crossed
 from gridshift_paper.selection import measured, picked
 
@@ -71,30 +62,29 @@ def _time_keys(scale: Scale) -> Iterator[Key]:
     yield from crossed(grid=scale.grids_of("case30"), part=["network"], backbone=["pfgnn"])
 
 
-def _measure_times(scale: Scale, *, grid: str, part: str, backbone: str) -> Sequence[Record]:
+def _measure_times(experiment: Experiment, *, part: str, backbone: str) -> Sequence[Record]:
+    experiment = replace(experiment, outage=GRIDS[experiment.grid].single)
     measure = _solve_times if part == "solve" else partial(_network_times, backbone=backbone)
-    return [{"outage": GRIDS[grid].single, **measure(scale, grid)}]
+    return [{"outage": experiment.outage, **measure(experiment)}]
 
 
-def _solve_times(scale: Scale, grid: str) -> Record:
-    """Seconds a solved case costs, by the engine and by pandapower, one thread, on N-1 Most."""
-    outage, num = GRIDS[grid].single, scale.num_context
+def _solve_times(experiment: Experiment) -> Record:
+    """Seconds a solved case costs, by the engine and by pandapower, one thread."""
+    grid, num = experiment.grid, experiment.scale.num_context
     with Threads(1):
-        engine = least_cpu_seconds(lambda: context_rows(grid, outage, num), repeats=REPEATS) / num
-        few = sample_loads(topology(grid, outage), named_rng(grid, "pandapower"), 4)
-        case = Case.of(grid, tuple(outage.split(",")))
+        engine = least_cpu_seconds(experiment.context, repeats=REPEATS) / num
+        few = sample_loads(experiment.network, named_rng(grid, "pandapower"), 4)
+        case = Case.of(grid, tuple(experiment.outage.split(",")))
         run = Pandapower().prepare(case, few.load_p, few.load_q, 1e-8)
         rows = least_cpu_seconds(run, repeats=3) / few.num_rows
     return {"engine_s": engine, "pandapower_s": rows}
 
 
-def _network_times(scale: Scale, grid: str, backbone: str) -> Record:
+def _network_times(experiment: Experiment, backbone: str) -> Record:
     """Seconds of ICW's fit, of predicting the test rows, and of a gradient step, one thread."""
-    outage = GRIDS[grid].single
-    base = base_surrogate(scale, grid, backbone=backbone).on(topology(grid, outage))
-    context = context_rows(grid, outage, scale.num_context)
-    x = rows_for_test(grid, outage, scale.num_test).x
-    num_steps = min(100 if backbone == "mlp" else 20, scale.num_steps)
+    base = experiment.base(backbone=backbone).on(experiment.network)
+    context, x = experiment.context(), experiment.test().x
+    num_steps = min(100 if backbone == "mlp" else 20, experiment.scale.num_steps)
 
     def tuned(number: int) -> Predictor:
         config = GradientConfig(num_steps=number, target="zscore")
@@ -120,18 +110,19 @@ TIMES = Study(
 )
 
 
-def _sweep(scale: Scale, *, grid: str) -> Sequence[Record]:
+def _sweep(experiment: Experiment) -> Sequence[Record]:
     """Adapt to every single outage by ICW and predict, one after the other; what that takes."""
-    outages, num_left_out = connected_outages(grid, 1)
-    outages, base = outages[: scale.max_outages], base_surrogate(scale, grid)
+    outages, num_left_out = connected_outages(experiment.grid, 1)
+    outages, base = outages[: experiment.scale.max_outages], experiment.base()
     spent = dict.fromkeys(PARTS, 0.0)
     began, cpu_began, rows = time.perf_counter(), time.process_time(), 0
     with Threads(1):
-        context_rows(grid, outages[0], 2)  # kernels may compile
+        replace(experiment, outage=outages[0]).context(2)  # kernels may compile
         for outage in outages:
-            x = rows_for_test(grid, outage, scale.num_test).x
+            there = replace(experiment, outage=outage)
+            x = there.test().x
             start = time.perf_counter()
-            context = context_rows(grid, outage, scale.num_context)
+            context = there.context()
             solved = time.perf_counter()
             predictor = adapted("icw", base, context)
             fitted = time.perf_counter()
@@ -142,7 +133,7 @@ def _sweep(scale: Scale, *, grid: str) -> Sequence[Record]:
     return [
         {
             "num_outages": len(outages), "num_left_out": num_left_out, "num_rows": rows,
-            "num_context": scale.num_context, **spent,
+            "num_context": experiment.scale.num_context, **spent,
             "with_test_rows_s": time.perf_counter() - began,
             "with_test_rows_cpu_s": time.process_time() - cpu_began,
         }

@@ -27,18 +27,16 @@ from gridshift_paper.claims import NAN, Claim, Numbers, Rows, Undecided
 from gridshift_paper.deployment import BACKBONES, TIMES, seconds_of
 from gridshift_paper.protocol import (
     GRIDS,
+    Experiment,
     Scale,
     adapted,
-    base_surrogate,
     context_mean,
-    context_rows,
     errors_of,
     errors_where_given,
     printed,
-    rows_for_test,
 )
 from gridshift_paper.records import Key, Record, Study, crossed
-from gridshift_paper.selection import by_seed, mean, picked, spread
+from gridshift_paper.selection import by_seed, mean, picked
 
 BASE_TRANSFORM: dict[Target, str] = {"no-norm": "identity", "zscore": "zscore"}
 """What a surrogate that is fine-tuned towards a target was trained with."""
@@ -92,26 +90,26 @@ def _curve_keys(scale: Scale) -> Iterator[Key]:
 
 
 def _measure_point(
-    scale: Scale, *, grid: str, outage: str, backbone: str, kind: Kind, target: Target,
-    num_context: int, num_steps: int, seed: int,
+    experiment: Experiment, *, backbone: str, kind: Kind, target: Target, num_context: int,
+    num_steps: int,
 ) -> Sequence[Record]:  # fmt: skip
     """Error after one budget of steps, spent by itself (`gradient_curve`)."""
-    context, test = rows_of(scale, grid, outage, num_context, seed)
+    context, test = rows_of(experiment, num_context)
     began, cpu = time.perf_counter(), time.process_time()
-    predictor = stepped(scale, grid, context, backbone, kind, target, num_steps, seed)
+    predictor = stepped(experiment, context, backbone, kind, target, num_steps)
     seconds = {"wall_s": time.perf_counter() - began, "cpu_s": time.process_time() - cpu}
     return [{"num_solves": context.num_solves, **seconds, **errors_of(predictor, test)}]
 
 
 def stepped(
-    scale: Scale, grid: str, context: Dataset, backbone: str, kind: Kind, target: Target,
-    num_steps: int, seed: int,
+    experiment: Experiment, context: Dataset, backbone: str, kind: Kind, target: Target,
+    num_steps: int,
 ) -> Predictor:  # fmt: skip
     """What gradient steps on the context make of the base surrogate, or of random weights."""
     config = GradientConfig(num_steps=num_steps, target=target)
     # from scratch, nothing of a base surrogate is used but its architecture
     transform = BASE_TRANSFORM[target] if kind == "fine-tune" else "zca"
-    base = base_surrogate(scale, grid, transform=transform, backbone=backbone, seed=seed)
+    base = experiment.base(transform=transform, backbone=backbone)
     adapt = adapt_fine_tune if kind == "fine-tune" else adapt_scratch
     return adapt(base.on(context.network), Context.of(context), config=config)
 
@@ -136,12 +134,10 @@ def _closed_form_keys(scale: Scale) -> Iterator[Key]:
             )  # fmt: skip
 
 
-def _closed_form(
-    scale: Scale, *, grid: str, outage: str, backbone: str, num_context: int, seed: int
-) -> Sequence[Record]:
+def _closed_form(experiment: Experiment, *, backbone: str, num_context: int) -> Sequence[Record]:
     """Errors without gradient steps: the frozen surrogate, ICW, and what a context gives else."""
-    context, test = rows_of(scale, grid, outage, num_context, seed)
-    base = base_surrogate(scale, grid, backbone=backbone, seed=seed)
+    context, test = rows_of(experiment, num_context)
+    base = experiment.base(backbone=backbone)
     errors = {
         name: errors_of(adapted(name, base, context), test)
         for name in ("frozen", "icw", "icw-paired", "ridge")
@@ -160,12 +156,9 @@ CLOSED_FORM = Study(
 
 
 @lru_cache(maxsize=4)
-def rows_of(
-    scale: Scale, grid: str, outage: str, num_context: int, seed: int
-) -> tuple[Dataset, Dataset]:
+def rows_of(experiment: Experiment, num_context: int) -> tuple[Dataset, Dataset]:
     """Context and test rows."""
-    context = context_rows(grid, outage, scaled(scale, num_context), seed=seed)
-    return context, rows_for_test(grid, outage, scale.num_test, seed=seed)
+    return experiment.context(scaled(experiment.scale, num_context)), experiment.test()
 
 
 class Point(NamedTuple):
@@ -180,11 +173,6 @@ class Point(NamedTuple):
     def error(self) -> float:
         """Mean over seeds."""
         return mean(self.errors)
-
-    @property
-    def deviation(self) -> float:
-        """Sample deviation over seeds; 0 for a single one."""
-        return spread(self.errors)
 
 
 def curve(

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from gridshift.adapt.graph import graph_of
-from gridshift.adapt.surrogate_config import base_config as product_config
 from gridshift.arrays import Real
 from gridshift.grid.layout import Layout
 from gridshift.learn.regression import RegressionConfig
@@ -21,14 +20,12 @@ from gridshift_paper.protocol import (
     BACKBONE_LABELS,
     GRIDS,
     SCALES,
-    Scale,
+    Experiment,
     base_config,
     changed,
-    context_rows,
     errors_of,
     network_of,
     printed,
-    rows_for_test,
     trained,
 )
 from gridshift_paper.records import Record, Study, crossed
@@ -105,11 +102,11 @@ def coefficient_of_determination(z: Real, z_hat: Real) -> float:
     return 1 - float(((z - z_hat) ** 2).sum() / ((z - z.mean(0)) ** 2).sum())
 
 
-def measure_fit(scale: Scale, *, width: int, level: int, seed: int) -> Sequence[Record]:
+def measure_fit(experiment: Experiment, *, width: int, level: int) -> Sequence[Record]:
     """Fit of an MLP of some width on fresh rows of the intact grid, of training's mixed spread."""
-    config = base_config(scale, transform=WHITENERS[level], seed=seed)
-    surrogate = trained("case30", changed(config, hidden=width))
-    fresh = context_rows("case30", "", scale.num_test, seed=seed)
+    config = experiment.config(transform=WHITENERS[level])
+    surrogate = trained(experiment.grid, changed(config, hidden=width))
+    fresh = experiment.context(experiment.scale.num_test)
     z = surrogate.transform.forward(fresh.y)
     r2 = coefficient_of_determination(z, surrogate.predict_whitened(fresh.x))
     errors = mean_absolute_errors(fresh.layout, fresh.y, surrogate.predict(fresh.x))
@@ -188,13 +185,13 @@ TRIED: dict[str, dict[str, Any]] = {
 """Name to what differs from appendix C, in the order of the search for a network of case300."""
 
 
-def _try(scale: Scale, *, grid: str, tried: str, seed: int) -> list[Record]:
+def _try(experiment: Experiment, *, tried: str) -> list[Record]:
     """Error on fresh rows of the intact grid alone, so that no outage has a say."""
-    config = changed(base_config(scale, seed=seed), **TRIED[tried])
     if tried == NO_NETWORK:
-        config = product_config("quadratic", seed=seed)
-    fresh = rows_for_test(grid, "", scale.num_test, seed=seed)
-    return [errors_of(trained(grid, config), fresh)]
+        surrogate = experiment.regression()
+    else:
+        surrogate = trained(experiment.grid, changed(experiment.config(), **TRIED[tried]))
+    return [errors_of(surrogate, experiment.test())]
 
 
 SEARCH = Study(

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -12,9 +11,9 @@ from gridshift.pictures import BLUE, GREY, ORANGE
 from gridshift_paper import claims as rules
 from gridshift_paper.artefacts import Artefact, Table, mean_and_spread
 from gridshift_paper.claims import NAN, Claim, Frame, Note, Numbers, Rows, decided, on_case300
-from gridshift_paper.figures import PRINT, dress, panels
+from gridshift_paper.figures import FINE, draw_panels, errorbars, name_ticks
 from gridshift_paper.protocol import GRIDS, QUANTITIES, printed
-from gridshift_paper.selection import by_seed, listed, mean, mean_ratio, num_seeds, picked, spread
+from gridshift_paper.selection import by_seed, listed, mean, mean_ratio, num_seeds, picked
 from gridshift_paper.variants import DRAWS, NO_DROPOUT, REFERENCES, VARIANTS, drawn_factor
 
 AXIS_LABELS = ("overall", r"$P_\mathrm{slack}$", r"$Q_g$", r"$|V|$", r"$\theta$")
@@ -96,46 +95,34 @@ def _tables(topology: str, rows: Rows) -> Sequence[Table]:
 
 
 def _draw(topology: str, rows: Rows) -> Figure:
-    grids = [grid for grid in GRIDS if _sizes(rows, topology, grid)]
-    with mpl.rc_context({**PRINT, "axes.titlesize": 8.5}):
-        figure, axes_of = panels(grids, f"rows of {topology} with ZCA", (7.2, 2.6), sharey=True)
-        handles = {}
-        for axes, grid in zip(axes_of, grids, strict=True):
-            _panel(axes, rows, topology, grid)
-            axes.set_title(f"{GRIDS[grid].label}\n\n")
-            for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-                handles[label] = handle
-        axes_of[0].set_ylabel("mean absolute error, p.u. or rad")
-        figure.supxlabel(
-            "above: frozen over ICW with the largest context (the paper's)", fontsize=7
-        )
-        figure.legend(handles.values(), handles.keys(), loc="outside upper right", ncols=3)
-        return figure
-
-
-def _panel(axes: Axes, rows: Rows, topology: str, grid: str) -> None:
     """Dots, as bars on a logarithmic axis start nowhere; factors above, the paper's below them."""
-    sizes = _sizes(rows, topology, grid)
     at, told = np.arange(len(QUANTITIES)), PAPER_FACTORS[topology]
-    frozen = np.array([mean(_errors(rows, topology, grid, q)) for q in QUANTITIES])
-    axes.plot(at, frozen, "o", color=GREY, ms=5, label="frozen")
-    for number, (size, colour) in enumerate(zip(sizes, (BLUE, ORANGE), strict=False)):
-        series = [_errors(rows, topology, grid, q, size) for q in QUANTITIES]
-        height = np.array([mean(s) for s in series])
-        axes.errorbar(at + 0.22 * number, height, [spread(s) for s in series], color=colour,
-                      marker="o", ms=5, ls="", capsize=2,
-                      label=f"ICW, {size:,} context rows")  # fmt: skip
-        if number == len(sizes) - 1:
-            axes.vlines(at, height, frozen, color=GREY, lw=0.6, zorder=0)
-            for x, factor, quantity in zip(at, frozen / height, QUANTITIES, strict=True):
-                paper = told.get((grid, quantity))
-                text = f"{factor:.2g}×" + (f"\n({paper:g}×)" if paper else "")
-                axes.text(float(x), 1.02, text, ha="center", va="bottom", fontsize=6.5,
-                          transform=axes.get_xaxis_transform())  # fmt: skip
-    axes.set_xticks(at, AXIS_LABELS)
-    axes.tick_params(axis="x", length=0)
-    axes.set_xlim(-0.5, len(at) - 0.3)
-    dress(axes, log="y", ticks=None)
+
+    def panel(axes: Axes, grid: str) -> None:
+        sizes = _sizes(rows, topology, grid)
+        frozen = np.array([mean(_errors(rows, topology, grid, q)) for q in QUANTITIES])
+        axes.plot(at, frozen, "o", color=GREY, ms=5, label="frozen")
+        for number, (size, colour) in enumerate(zip(sizes, (BLUE, ORANGE), strict=False)):
+            cells = [_errors(rows, topology, grid, q, size) for q in QUANTITIES]
+            label = f"ICW, {size:,} context rows"
+            errorbars(axes, at + 0.22 * number, cells, color=colour, ls="", label=label)
+        height = np.array([mean(cell) for cell in cells])
+        axes.vlines(at, height, frozen, color=GREY, lw=0.6, zorder=0)
+        for x, factor, quantity in zip(at, frozen / height, QUANTITIES, strict=True):
+            paper = told.get((grid, quantity))
+            text = f"{factor:.2g}×" + (f"\n({paper:g}×)" if paper else "")
+            axes.text(float(x), 1.02, text, ha="center", va="bottom", fontsize=FINE,
+                      transform=axes.get_xaxis_transform())  # fmt: skip
+        name_ticks(axes, AXIS_LABELS)
+        axes.set_xlim(-0.5, len(at) - 0.3)
+
+    shown = {g: f"{GRIDS[g].label}\n\n" for g in GRIDS if _sizes(rows, topology, g)}
+    figure = draw_panels(
+        shown, panel, f"rows of {topology} with ZCA", 2.6, y="mean absolute error, p.u. or rad",
+        log="y", legend="upper right", sharey=True,
+    )  # fmt: skip
+    figure.supxlabel("above: frozen over ICW with the largest context (the paper's)", fontsize=7)
+    return figure
 
 
 def _quoted(topology: str, what: str, *quantities: str) -> Iterator[Claim]:

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 import jinja2
 import matplotlib as mpl
 
-from gridshift.pictures import STYLE, as_svg
+from gridshift.pictures import as_svg
 from gridshift.storage import replacing, write_text
 from gridshift_paper import context_sweep, deployment
 from gridshift_paper.artefacts import Artefact, Table, cell, mean_and_spread
 from gridshift_paper.claims import Frame, Judged, Rows, Undecided, Verdict
+from gridshift_paper.figures import STYLE
 from gridshift_paper.outages import COMPENSATION, OUTAGES, compensated, frame_of, outages
 from gridshift_paper.protocol import printed
 from gridshift_paper.records import Book

@@ -4,6 +4,7 @@ Set"; Fig. 13, pairs of outages; Fig. 16, physical validity)"""
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -14,7 +15,7 @@ from gridshift.study.text import real
 from gridshift_paper import claims as rules
 from gridshift_paper.artefacts import Artefact, Table, mean_and_spread
 from gridshift_paper.claims import Claim, Count, Frame, Note, Numbers, Rows
-from gridshift_paper.figures import SMALL, boxes, finish_boxes, method_legend, panels
+from gridshift_paper.figures import boxes, draw_panels, finish_boxes, method_handles
 from gridshift_paper.outages import (
     COMPENSATION,
     OUTAGES,
@@ -152,18 +153,23 @@ def draw_consistency(rows: Rows) -> Figure:
     measured(rows, OUTAGES.name)
     frame = frame_of(rows, OUTAGES, _largest_grid(rows))
     labels = {"v": "MAE of $|V|$ (p.u.)", "theta_deg": r"MAE of $\theta$ (degrees)"}
-    figure, axes_of = panels(tuple(labels), "outages", (3.5, 2.8))
-    for axes, (column, label) in zip(axes_of, labels.items(), strict=True):
+    lines = {
+        "ICW, intact grid": {"color": ORANGE, "ls": ":", "lw": 1.2},
+        "the paper's": {"color": "black", "ls": (0, (1, 2)), "lw": 1},
+    }
+
+    def panel(axes: Axes, column: str) -> None:
         boxes(axes, outages(frame, column))
         level = intact(frame, column)["icw"].mean()
-        axes.axhline(level, color=ORANGE, ls=":", lw=1.2, zorder=1)
-        axes.axhline(PAPER_ICW_INTACT[column], color="black", ls=(0, (1, 2)), lw=1, zorder=1)
-        finish_boxes(axes, label, ())
-    method_legend(figure, tuple(SHOWN), Line2D([], [], color=ORANGE, ls=":", lw=1.2,
-                                               label="ICW, intact grid"),
-                  Line2D([], [], color="black", ls=(0, (1, 2)), lw=1,
-                         label="the paper's"))  # fmt: skip
-    return figure
+        for at, line in zip((level, PAPER_ICW_INTACT[column]), lines.values(), strict=True):
+            axes.axhline(at, zorder=1, **line)
+        finish_boxes(axes, labels[column], ())
+
+    dotted = [Line2D([], [], label=label, **line) for label, line in lines.items()]
+    return draw_panels(
+        dict.fromkeys(labels, ""), panel, "outages", 2.8, narrow=True, legend="upper center",
+        columns=2, handles=[*method_handles(), *dotted],
+    )  # fmt: skip
 
 
 def _boxes_by_third(
@@ -177,33 +183,35 @@ def _boxes_by_third(
             factor = (part["frozen"] / part["icw"]).median()
             told = f"\n(paper {paper[name]:g}×)" if paper else ""
             axes.annotate(f"{real(factor)}×{told}", (4 * third + 1, 1.01), ha="center",
-                          fontsize=SMALL, xycoords=("data", "axes fraction"))  # fmt: skip
+                          xycoords=("data", "axes fraction"))  # fmt: skip
     finish_boxes(axes, label, TERCILES, at=[4 * third + 1 for third in range(3)])
-    axes.set_xlabel("third of the outages, by frozen error", fontsize=SMALL)
+
+
+BY_THIRD: dict[str, Any] = {"x": "third of the outages, by frozen error", "legend": "upper center"}
 
 
 def draw_balance(rows: Rows) -> Figure:
     """Worst-bus mismatch by thirds of the frozen error, a panel for each grid."""
-    grids = grids_of(rows, OUTAGES)
-    figure, axes_of = panels(grids, "run the study outages", (3.6 * len(grids), 2.7))
-    for axes, grid in zip(axes_of, grids, strict=True):
+
+    def panel(axes: Axes, grid: str) -> None:
         frame = frame_of(rows, OUTAGES, grid)
         _boxes_by_third(axes, outages(frame, "worst_median"), _severity(frame),
                         "Worst-bus mismatch (p.u.)", PAPER_BALANCE)  # fmt: skip
-        axes.set_title(f"{GRIDS[grid].label}\n\n", fontsize=SMALL, fontweight="normal")
-    method_legend(figure)
-    return figure
+
+    titles = {grid: f"{GRIDS[grid].label}\n\n" for grid in grids_of(rows, OUTAGES)}
+    return draw_panels(titles, panel, "run the study outages", 2.7, handles=method_handles(),
+                       **BY_THIRD)  # fmt: skip
 
 
 def draw_pairs(rows: Rows) -> Figure:
     """Overall error of every pair of outages, by thirds of the frozen error."""
     error = outages(frame_of(rows, PAIRS), "overall")
-    figure, (axes,) = panels("1", "pairs", (3.5, 2.7))
-    _boxes_by_third(axes, error, terciles(error["frozen"]), "Overall MAE (p.u., rad)")
-    axes.set_title(f"median factor {real(_pair_factors(rows).median())} (paper "
-                   f"{PAPER_PAIRS_MEDIAN})\n", fontsize=SMALL, fontweight="normal")  # fmt: skip
-    method_legend(figure)
-    return figure
+
+    def panel(axes: Axes, _: str) -> None:
+        _boxes_by_third(axes, error, terciles(error["frozen"]), "Overall MAE (p.u., rad)")
+
+    title = f"median factor {real(_pair_factors(rows).median())} (paper {PAPER_PAIRS_MEDIAN})\n"
+    return draw_panels({"": title}, panel, "pairs", 2.7, handles=method_handles(), **BY_THIRD)
 
 
 def _on_118(number: Callable[[Frame, Frame], float | Count]) -> Callable[[Rows], Numbers]:

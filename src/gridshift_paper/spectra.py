@@ -1,6 +1,7 @@
 """The spectrum of a context's covariance, and of how many cases it is (Fig. 18, 19)."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any
 
@@ -17,8 +18,8 @@ from gridshift.pictures import GREY, RED
 from gridshift_paper import claims as rules
 from gridshift_paper.artefacts import Artefact, Table
 from gridshift_paper.claims import Claim, Frame, Note, Numbers, Rows, Undecided
-from gridshift_paper.figures import SMALL, dress, panels
-from gridshift_paper.protocol import GRIDS, Scale, context_rows, printed
+from gridshift_paper.figures import DASHED, WIDE, draw_panels, dress, shared_legend
+from gridshift_paper.protocol import GRIDS, Experiment, Scale, printed
 from gridshift_paper.records import Record, Study, on_outage
 from gridshift_paper.selection import measured, picked
 
@@ -52,18 +53,18 @@ def landmarks(sizes: Sequence[int] | pd.Index) -> tuple[int, int, int]:
 
 
 @lru_cache(maxsize=2)
-def reference_moments(grid: str, outage: str, num_rows: int) -> Moments:
+def reference_moments(experiment: Experiment) -> Moments:
     """Moments of a far larger context that shares no row with any other."""
-    return Moments.of(context_rows(grid, outage, num_rows, draw=-1).y)
+    return Moments.of(experiment.context(REFERENCE * experiment.scale.num_context, draw=-1).y)
 
 
-def _measure(scale: Scale, *, grid: str, outage: str, seed: int, draw: int) -> list[Record]:
-    sizes = sizes_of(scale, CURVE)
-    longest = context_rows(grid, outage, sizes[-1], seed=seed, draw=draw).y
-    reference = reference_moments(grid, outage, REFERENCE * scale.num_context)
+def _measure(experiment: Experiment, *, draw: int) -> list[Record]:
+    sizes = sizes_of(experiment.scale, CURVE)
+    longest = experiment.context(sizes[-1], draw=draw).y
+    reference = reference_moments(replace(experiment, seed=0))
     last = Moments.of(longest)
     rows: list[Record] = []
-    spectra = {REFERENCE * scale.num_context: reference}
+    spectra = {REFERENCE * experiment.scale.num_context: reference}
     for n in sizes:
         spectra[n] = moments = Moments.of(longest[:n])
         nested, far = (
@@ -189,28 +190,26 @@ def _colours(spectra: dict[str, Frame]) -> dict[Any, Any]:
     return {n: mpl.colormaps["viridis"](norm(n)) for n in sizes}
 
 
-def _legend(figure: Figure, axes: Axes) -> None:
-    figure.legend(*axes.get_legend_handles_labels(), title="solved cases",
-                  loc="outside right center", fontsize=7, title_fontsize=8)  # fmt: skip
-
-
 def draw_spectra(rows: Rows) -> Figure:
     """Eigenvalues of each size in order, down to below the regularisation."""
     spectra = _of_first_seed(rows)
-    figure, axes_of = panels(tuple(spectra), "run the study covariance", (3.6 * len(spectra), 2.9))
-    for axes, (grid, spectrum) in zip(axes_of, spectra.items(), strict=True):
+
+    def panel(axes: Axes, grid: str) -> None:
+        spectrum = spectra[grid]
         for n, colour in _colours(spectra).items():
             axes.plot(spectrum.index, spectrum[n], color=colour, lw=1, label=f"{n:,}")
         far = spectrum.columns[-1]
         axes.plot(spectrum.index, spectrum[far], color="black", lw=1, ls=":", label=f"{far:,}")
-        axes.axhline(EPS, color=RED, lw=1, ls=(0, (4, 3)), label="eps")
+        axes.axhline(EPS, color=RED, lw=1, ls=DASHED, label="eps")
         low, high = map(int, PAPER_RANK[grid].split("-"))
         axes.axvspan(low, high, color="black", alpha=0.12, lw=0, label="paper's rank")
-        dress(axes, "index of the eigenvalue", log="y", size=SMALL)
         axes.set_ylim(1e-12, 3 * spectrum.to_numpy().max())
-        axes.set_title(GRIDS[grid].label, fontsize=SMALL)
-    axes_of[0].set_ylabel("eigenvalue (p.u.², rad²)", fontsize=8)
-    _legend(figure, axes_of[0])
+
+    figure = draw_panels(
+        {grid: GRIDS[grid].label for grid in spectra}, panel, "run the study covariance", 2.9,
+        x="index of the eigenvalue", y="eigenvalue (p.u.², rad²)", log="y",
+    )  # fmt: skip
+    shared_legend(figure, "right center", 1, title="solved cases")
     return figure
 
 
@@ -218,7 +217,7 @@ def draw_deviations(rows: Rows) -> Figure:
     """Relative deviation from the largest size, of the same rows above and of others below."""
     spectra = _of_first_seed(rows)
     measured(rows, "covariance")
-    figure = Figure(figsize=(3.6 * len(spectra), 4.6), layout="constrained")
+    figure = Figure(figsize=(WIDE, 4.6), layout="constrained")
     axes_of = figure.subplots(2, len(spectra), squeeze=False, sharex="col", sharey=True)
     for column, (grid, spectrum) in zip(axes_of.T, spectra.items(), strict=True):
         *_, last, far = spectrum.columns
@@ -226,16 +225,16 @@ def draw_deviations(rows: Rows) -> Figure:
             (column[0], last, f"the {last:,} it is part of"), (column[1], far, f"{far:,} others"),
         ):  # fmt: skip
             _draw_deviations(axes, spectrum, reference, _colours(spectra))
-            axes.set_title(f"{GRIDS[grid].label}, from {said}", fontsize=SMALL)
-            dress(axes)
-        column[1].set_xlabel("index of the eigenvalue", fontsize=8)
+            axes.set_title(f"{GRIDS[grid].label}, from {said}")
+        column[1].set_xlabel("index of the eigenvalue")
     for axes in axes_of[:, 0]:
-        axes.set_ylabel("deviation (%)", fontsize=8)
-    _legend(figure, axes_of[1, 0])
+        axes.set_ylabel("deviation (%)")
+    shared_legend(figure, "right center", 1, title="solved cases")
     return figure
 
 
 def _draw_deviations(axes: Axes, spectrum: Frame, reference: int, colours: dict[Any, Any]) -> None:
+    dress(axes)
     for n, colour in colours.items():
         values = 100 * deviation(spectrum, n, reference)
         axes.plot(spectrum.index, values, color=colour, lw=1, label=f"{n:,}")
@@ -245,7 +244,7 @@ def _draw_deviations(axes: Axes, spectrum: Frame, reference: int, colours: dict[
     axes.axhspan(-PAPER_DEVIATION, PAPER_DEVIATION, 0, LEADING / len(spectrum), color="black",
                  alpha=0.25, lw=0, label=f"paper, ± {PAPER_DEVIATION}")  # fmt: skip
     decided = int((spectrum[spectrum.columns[-1]] > EPS).sum())
-    axes.axvline(decided + 0.5, color=RED, lw=1, ls=(0, (4, 3)), label="eps")
+    axes.axvline(decided + 0.5, color=RED, lw=1, ls=DASHED, label="eps")
     axes.set_ylim(*LIMITS)
 
 

@@ -14,14 +14,10 @@ from gridshift_paper.claims import Claim, Frame, Numbers, Rows
 from gridshift_paper.protocol import (
     GRIDS,
     TOPOLOGIES,
+    Experiment,
     Scale,
-    base_config,
-    base_surrogate,
-    context_rows,
     errors_where_given,
     printed,
-    reference_levels,
-    standard_tests,
     topology,
 )
 from gridshift_paper.records import Key, Record, Study
@@ -89,18 +85,19 @@ def _backbone(name: str) -> str:
     return method.backbone or ("own" if method.base else "mlp")
 
 
-def _measure(scale: Scale, *, grid: str, method: str, backbone: str, seed: int) -> Sequence[Record]:
+def _measure(experiment: Experiment, *, method: str, backbone: str) -> Sequence[Record]:
     """Errors and cost of one method on the three topologies, from one base.
 
     The base of a method that learns from several topologies has seen no outage of either line of
     the double outage.
     """
     if method == "references":
-        return _measure_references(scale, grid, seed)
-    chosen, outages = METHODS[method], GRIDS[grid].topologies
-    config = base_config(scale, seed=seed)
+        return _measure_references(experiment)
+    chosen, scale = METHODS[method], experiment.scale
+    config = experiment.config()
     steps = replace(config.training, num_steps=scale.steps(backbone))
-    base = chosen.start(topology(grid, outages["N-2"]), replace(config, training=steps))
+    double = topology(experiment.grid, GRIDS[experiment.grid].double)
+    base = chosen.start(double, replace(config, training=steps))
     about = {
         "training_s": training_seconds(base),
         "training_rows": int(base.record.get("num_rows", 0)),
@@ -108,15 +105,15 @@ def _measure(scale: Scale, *, grid: str, method: str, backbone: str, seed: int) 
         "training_topologies": int(base.record.get("num_topologies", 1)) if base.record else 0,
     }
     rows = []
-    for label, outage in outages.items():
+    for place, there in experiment.topologies():
         found = measure_adaptation(
-            base, topology(grid, outage), chosen, num_context=scale.num_context,
-            num_test=scale.num_test, seed=seed,
+            base, there.network, chosen, num_context=scale.num_context, num_test=scale.num_test,
+            seed=experiment.seed,
         )  # fmt: skip
         cost = found.cost
         rows.append(
             {
-                "topology": label, "outage": outage, **found.mae,
+                **place, **found.mae,
                 "mismatch": found.mismatch["median"], "num_solves": found.num_solves,
                 "data_s": cost.data_s, "fit_s": cost.fit_s, "gradient_s": cost.gradient_s,
                 "us_per_row": cost.predict_us_per_row, **about,
@@ -125,14 +122,14 @@ def _measure(scale: Scale, *, grid: str, method: str, backbone: str, seed: int) 
     return rows
 
 
-def _measure_references(scale: Scale, grid: str, seed: int) -> Sequence[Record]:
+def _measure_references(experiment: Experiment) -> Sequence[Record]:
     """The mean of the context, and ICW around exact base solutions."""
-    base = {"perfect": base_surrogate(scale, grid, seed=seed).transform}
+    base = {"perfect": experiment.base().transform}
     rows = []
-    for place, test in standard_tests(scale, grid, seed):
-        context = context_rows(grid, place["outage"], scale.num_context, seed=seed)
+    for place, there in experiment.topologies():
+        context, test = there.context(), there.test()
         about = place | {"num_solves": context.num_solves}
-        for name, y_hat in reference_levels(grid, context, test, base).items():
+        for name, y_hat in there.reference_levels(context, test, base).items():
             rows.append(about | {"reference": name} | errors_where_given(test, y_hat))
     return rows
 

@@ -1,7 +1,7 @@
 """The third moment: is the sinh-arcsinh map lossless (Table V), and what decides its error?"""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from typing import Any, cast
@@ -24,17 +24,10 @@ from gridshift_paper.artefacts import Artefact, Table, mean_and_spread
 from gridshift_paper.claims import Claim, Note, Numbers, Rows, Undecided
 from gridshift_paper.protocol import (
     QUANTITIES,
-    Scale,
+    Experiment,
     adapted,
-    base_surrogate,
-    context_rows,
     errors_where_given,
-    exact_base,
-    perfect_icw,
     printed,
-    rows_for_test,
-    standard_tests,
-    training_rows,
 )
 from gridshift_paper.records import Record, Study, crossed, on_outage
 from gridshift_paper.selection import by_seed, mean_ratio, measured, picked
@@ -62,10 +55,9 @@ def _round_trip(z: Real, transform: SkewCorrected, y: Real) -> dict[str, float]:
     return means | {f"max{name}": float(error.max()) for name, error in errors.items()}
 
 
-def _measure(scale: Scale, *, grid: str, outage: str, seed: int) -> list[Record]:
-    trained_on = training_rows(scale, grid, seed=seed).y
-    context = context_rows(grid, outage, scale.num_context, seed=seed).y
-    validation = rows_for_test(grid, "", scale.num_test, seed=seed).y
+def _measure(experiment: Experiment) -> list[Record]:
+    trained_on, context = experiment.training().y, experiment.context().y
+    validation = replace(experiment, outage="").test().y
     rows = []
     for name, fitted_on, y in (
         ("training", trained_on, trained_on),
@@ -154,19 +146,18 @@ class Bent:
         return self.whitening.inverse(SinhArcsinh(skew=self.skew).inverse(bent))
 
 
-def _measure_third(scale: Scale, *, grid: str, base: str, seed: int) -> list[Record]:
+def _measure_third(experiment: Experiment, *, base: str) -> list[Record]:
     """Errors of level 3 by bound and recentring, then of level 2 (bound 0), on both topologies."""
-    training = training_rows(scale, grid, seed=seed).y
-    start = base_surrogate(scale, grid, transform="zca-sas", seed=seed) if base == "mlp" else None
-    level_2 = base_surrogate(scale, grid, seed=seed) if base == "mlp" else None
+    training = experiment.training().y
+    start = experiment.base(transform="zca-sas") if base == "mlp" else None
     rows: list[Record] = []
-    for topology, test in standard_tests(scale, grid, seed):
-        context = context_rows(grid, topology["outage"], scale.num_context, seed=seed)
-        exact = exact_base(grid, test)
-        if level_2 is not None:
-            y_hat = adapted("icw", level_2, context).predict(test.x)
+    for topology, there in experiment.topologies():
+        context, test = there.context(), there.test()
+        exact = there.exact_base(test)
+        if start is not None:
+            y_hat = adapted("icw", experiment.base(), context).predict(test.x)
         else:
-            y_hat = perfect_icw(grid, context, test, fit_zca(training))
+            y_hat = there.perfect_icw(context, test, fit_zca(training))
         level = {"bound": 0.0, "recentred": "no", "eps": EPS}
         rows.append(topology | level | errors_where_given(test, y_hat))
         scans = [*product(BOUNDS, RECENTRED, [EPS])]

@@ -17,17 +17,12 @@ from gridshift_paper.context_sweep import PAPER_SWEEP, QUANTITIES, SIZES, prefix
 from gridshift_paper.networks import PAPER_CAPACITY, coefficient_of_determination
 from gridshift_paper.protocol import (
     GRIDS,
+    Experiment,
     Scale,
     adapted,
-    base_config,
-    context_rows,
     errors_of,
     errors_where_given,
-    exact_base,
-    perfect_icw,
-    rows_for_test,
     trained,
-    training_rows,
 )
 from gridshift_paper.records import Key, Record, Study, crossed, on_outage
 from gridshift_paper.selection import by_seed, mean, measured, picked
@@ -86,12 +81,11 @@ def _own(whitener: Real, covariance: Real) -> Real:
     return np.divide(np.diag(cross), product, where=variance > 1e-9, out=np.zeros(len(cross)))
 
 
-def _measure(scale: Scale, *, grid: str, outage: str, seed: int) -> list[Record]:
+def _measure(experiment: Experiment) -> list[Record]:
     """A row for each whitener of the training rows, with the error of adapting by it."""
-    base = Moments.of(training_rows(scale, grid, seed=seed).y)
-    context = Moments.of(context_rows(grid, outage, scale.num_context, seed=seed).y)
-    test = rows_for_test(grid, outage, scale.num_test, seed=seed)
-    centred = exact_base(grid, test) - base.mean
+    base, context = Moments.of(experiment.training().y), Moments.of(experiment.context().y)
+    test = experiment.test()
+    centred = experiment.exact_base(test) - base.mean
     degrees = np.ones(len(base.mean))
     degrees[test.layout.y_slices["theta"]] = np.rad2deg(1)
     new, rows = _whiteners(context.covariance, degrees), []
@@ -108,7 +102,7 @@ def _measure(scale: Scale, *, grid: str, outage: str, seed: int) -> list[Record]
     transport = back @ Spectrum.of(half @ context.covariance @ half).power(0.5, 0) @ back
     moved = centred @ transport.T + context.mean
     rows.append({"whitener": "optimal transport", **errors_where_given(test, moved)})
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(experiment.seed)
     drawn = [_distortion(ortho_group.rvs(len(base.mean), random_state=rng) @ back,
                          base.covariance) for _ in range(NUM_ROTATIONS)]  # fmt: skip
     rows.append({
@@ -188,29 +182,25 @@ def _scan_keys(scale: Scale) -> Iterator[Key]:
                        transform=["zscore"], eps=[WITHOUT, 1e-6], seed=scale.seeds[:1])  # fmt: skip
 
 
-def _scan(
-    scale: Scale, *, grid: str, base: str, transform: str, eps: float, seed: int
-) -> list[Record]:
+def _scan(experiment: Experiment, *, base: str, transform: str, eps: float) -> list[Record]:
     """Errors of adaptation with this regularisation of base and context, as the paper's tables."""
-    config = replace(base_config(scale, transform=transform, seed=seed), eps=eps)
+    grid, scale = experiment.grid, experiment.scale
+    config = replace(experiment.config(transform=transform), eps=eps)
     start = trained(grid, config) if base == "mlp" else None
-    fitted = fit_output_transform(transform, training_rows(scale, grid, seed=seed).y, eps)
+    fitted = fit_output_transform(transform, experiment.training().y, eps)
     rows: list[Record] = []
     if start is not None:
-        fresh = context_rows(grid, "", scale.num_test, seed=seed)
+        fresh = experiment.context(scale.num_test)
         r2 = coefficient_of_determination(
             start.transform.forward(fresh.y), start.predict_whitened(fresh.x)
         )
         rows.append({"topology": "base", "n": 0, "r2": r2, **errors_of(start, fresh)})
-    for topology in ("N-1", "N-2"):
-        outage = GRIDS[grid].topologies[topology]
-        test = rows_for_test(grid, outage, scale.num_test, seed=seed)
-        contexts = [(scale.num_context, context_rows(grid, outage, scale.num_context, seed=seed))]
-        if grid in SIZES:
-            contexts = list(prefixes(scale, grid, outage, seed, "unshuffled"))
-        for n, context in contexts if grid not in SIZES or topology == "N-1" else ():
+    for topology in ("N-1",) if grid in SIZES else ("N-1", "N-2"):
+        there = replace(experiment, outage=GRIDS[grid].topologies[topology])
+        test, contexts = there.test(), [(scale.num_context, there.context())]
+        for n, context in prefixes(there, "unshuffled") if grid in SIZES else contexts:
             if start is None:
-                y_hat = perfect_icw(grid, context, test, fitted)
+                y_hat = there.perfect_icw(context, test, fitted)
             else:
                 y_hat = adapted("icw" if transform == "zca" else transform, start, context)
                 y_hat = y_hat.predict(test.x)

@@ -23,7 +23,7 @@ from gridshift_paper.networks import (
     num_parameters,
 )
 from gridshift_paper.outages import COMPENSATION
-from gridshift_paper.protocol import GRIDS, Scale, base_surrogate, context_rows, rows_for_test
+from gridshift_paper.protocol import GRIDS, Experiment, Scale
 from gridshift_paper.records import Book, Study
 from gridshift_paper.table_2 import PAPER_TABLE_2, ROWS
 from gridshift_paper.third_moment import THIRD
@@ -86,10 +86,9 @@ def test_rows_hold_every_variant_of_the_table_once(rows: Rows):
 
 
 def test_error_of_icw_is_that_of_the_paper_s_equation(book: Book, rows: Rows):
-    scale, outage = book.scale, GRIDS["case30"].double
-    surrogate = base_surrogate(scale, "case30", transform="zca")
-    context = context_rows("case30", outage, scale.num_context)
-    test = rows_for_test("case30", outage, scale.num_test)
+    experiment = Experiment(book.scale, outage=GRIDS["case30"].double)
+    surrogate = experiment.base()
+    context, test = experiment.context(), experiment.test()
     moments = fit_zca(context.y, eps=surrogate.config.eps)
     z = surrogate.predict_whitened(test.x)
     y_hat = z @ np.linalg.inv(moments.whitener).T + context.y.mean(0)
@@ -97,7 +96,7 @@ def test_error_of_icw_is_that_of_the_paper_s_equation(book: Book, rows: Rows):
     measured = frame.loc[("zca", "ctx", "N-2")]
     # float32 inside the surrogate, and its last layer is folded there
     assert measured["overall"] == pytest.approx(np.abs(y_hat - test.y).mean(), rel=1e-4)
-    assert measured["num_context"] == scale.num_context
+    assert measured["num_context"] == book.scale.num_context
 
 
 def test_third_moment_that_isn_t_re_estimated_is_exact_where_its_surrogate_was_trained(rows: Rows):
@@ -109,19 +108,16 @@ def test_third_moment_that_isn_t_re_estimated_is_exact_where_its_surrogate_was_t
 
 
 def test_a_graph_network_is_measured_over_the_new_graph_and_over_the_one_it_knows(book: Book):
-    scale = replace(book.scale, num_steps_pfgnn=5, num_test=20)
+    experiment = Experiment(replace(book.scale, num_steps_pfgnn=5, num_test=20))
     found = {
         (row["topology"], row["statistics"]): row["overall"]
-        for row in measure_variant(
-            scale, grid="case30", backbone="pfgnn", transform="zscore", seed=0
-        )
+        for row in measure_variant(experiment, backbone="pfgnn", transform="zscore")
     }
     assert found["base", "ctx"] == found["base", "ctx-intact"]
     assert found["N-1", "ctx"] != found["N-1", "ctx-intact"]
-    outage = GRIDS["case30"].single
-    surrogate = base_surrogate(scale, "case30", transform="zscore", backbone="pfgnn")
-    context = context_rows("case30", outage, scale.num_context)
-    test = rows_for_test("case30", outage, scale.num_test)
+    surrogate = experiment.base(transform="zscore", backbone="pfgnn")
+    there = replace(experiment, outage=GRIDS["case30"].single)
+    context, test = there.context(), there.test()
     z = surrogate.predict_whitened(test.x)  # nothing here knows of the outage but the context
     y_hat = context.y.mean(0) + z * np.sqrt(context.y.var(0, ddof=1) + surrogate.config.eps)
     assert found["N-1", "ctx-intact"] == pytest.approx(np.abs(y_hat - test.y).mean(), rel=1e-6)

@@ -5,7 +5,7 @@ import pytest
 
 from gridshift.adapt.methods import METHODS
 from gridshift_paper import table_3
-from gridshift_paper.protocol import topology
+from gridshift_paper.protocol import Experiment, topology
 from gridshift_paper.records import Book
 from gridshift_paper.table_3 import ARTEFACTS, GROUPS, METHODS_STUDY, PAPER_TABLE_3, REFERENCES
 
@@ -42,12 +42,10 @@ def test_the_papers_numbers_stand_below_ours(book):
 
 
 def test_the_mean_of_the_context_is_its_own_error_computed_here(book, tiny):
-    from gridshift_paper.protocol import context_rows, rows_for_test
-
     rows = book.rows(METHODS_STUDY)
     found = rows[(rows.reference == "context-mean") & (rows.topology == "N-1")].overall.item()
-    context = context_rows("case30", "line:9", tiny.num_context, seed=0)
-    test = rows_for_test("case30", "line:9", tiny.num_test, seed=0)
+    experiment = Experiment(tiny, outage="line:9")
+    context, test = experiment.context(), experiment.test()
     # written out; the difference is the order of a sum
     assert found == pytest.approx(np.abs(test.y - context.y.mean(0)).mean(), rel=1e-12)
 

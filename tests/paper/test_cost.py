@@ -18,15 +18,11 @@ from gridshift_paper.gradient_steps import (
     curve,
     steps_of,
 )
-from gridshift_paper.protocol import (
-    SCALES,
-    base_surrogate,
-    context_rows,
-    network_of,
-    rows_for_test,
-)
+from gridshift_paper.protocol import SCALES, Experiment, network_of
 from gridshift_paper.records import Book, Study
 from tests.paper.conftest import TINY
+
+DOUBLE = Experiment(TINY, outage="line:9,line:28")
 
 
 def quick(study: Study) -> Study:
@@ -98,8 +94,7 @@ def test_a_point_is_fine_tuning_of_the_base_that_its_targets_call_for(rows):
     points = curve(rows, "overall", "case30", kind="fine-tune", target="no-norm", num_context=400)
     one = points[0]
     assert one.num_steps == 1
-    base = base_surrogate(TINY, "case30", transform="identity")
-    test = rows_for_test("case30", "line:9,line:28", TINY.num_test)
+    base, test = DOUBLE.base(transform="identity"), DOUBLE.test()
     before = np.abs(base.predict(test.x) - test.y).mean()
     # one AdamW step moves every weight by the learning rate at most, so errors move a little
     assert one.error != before
@@ -108,13 +103,12 @@ def test_a_point_is_fine_tuning_of_the_base_that_its_targets_call_for(rows):
 
 
 def test_closed_form_errors_are_those_of_the_methods(rows):
-    context = context_rows("case30", "line:9,line:28", TINY.num_context)
-    test = rows_for_test("case30", "line:9,line:28", TINY.num_test)
+    context, test = DOUBLE.context(), DOUBLE.test()
     mean = closed_form(rows, "overall", "context-mean", "case30", 400)
     assert mean.error == pytest.approx(np.abs(context.y.mean(0) - test.y).mean(), rel=1e-12)
     frozen = closed_form(rows, "v", "frozen", "case30", 400)
     at = test.layout.y_slices["v"]
-    off = base_surrogate(TINY, "case30").predict(test.x) - test.y
+    off = DOUBLE.base().predict(test.x) - test.y
     assert frozen.error == pytest.approx(np.abs(off[:, at]).mean(), rel=1e-6)
 
 
@@ -140,12 +134,12 @@ def test_a_study_that_was_cut_off_goes_on(book, rows, tmp_path):
 
 
 def test_the_band_takes_outages_of_all_difficulties_each_once(rows):
-    picked = picks(TINY, "case30", 0, 1)
+    picked = picks(Experiment(TINY), 1)
     assert set(picked) == {"low", "mid", "high"}
-    base = base_surrogate(TINY, "case30")
+    base = DOUBLE.base()
     errors = []
     for (outage,) in (picked[name] for name in ("low", "mid", "high")):
-        test = rows_for_test("case30", outage, TINY.num_test // 5)
+        test = Experiment(TINY, outage=outage).test(TINY.num_test // 5)
         off = base.predict(test.x) - test.y
         errors.append(np.abs(off[:, test.layout.y_slices["v"]]).mean())
         assert network_of("case30").without([outage]) is not None

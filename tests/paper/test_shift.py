@@ -3,13 +3,7 @@ import pytest
 
 from gridshift.learn.whitening import fit_zca
 from gridshift_paper import shift, third_moment
-from gridshift_paper.protocol import (
-    GRIDS,
-    WIDE_SPREAD,
-    context_rows,
-    rows_for_test,
-    training_rows,
-)
+from gridshift_paper.protocol import GRIDS, WIDE_SPREAD, Experiment
 from gridshift_paper.records import Book
 from gridshift_paper.shift import (
     DISTANCES,
@@ -24,7 +18,7 @@ from gridshift_paper.third_moment import ROUND_TRIP
 from tests.paper.conftest import TINY
 
 ARTEFACTS = (*shift.ARTEFACTS, *third_moment.ARTEFACTS)
-OUTAGE = GRIDS["case30"].double
+INTACT, LOST = Experiment(TINY), Experiment(TINY, outage=GRIDS["case30"].double)
 # 50 rows of 60 outputs are what a test has time for
 pytestmark = pytest.mark.filterwarnings("ignore::gridshift.errors.RankDeficientWarning")
 
@@ -61,15 +55,15 @@ def slow_mmd(a, b):
 
 
 def test_distances_are_those_of_rows_of_both_topologies(distances):
-    base, lost = (rows_for_test("case30", outage, TINY.num_test).y for outage in ("", OUTAGE))
+    base, lost = (one.test().y for one in (INTACT, LOST))
     row = at_level(distances, "nothing").iloc[0]
     assert row.mmd == pytest.approx(slow_mmd(base, lost))
     assert row.rows == TINY.num_test
 
 
 def test_moments_of_a_context_are_of_rows_that_are_not_compared(distances):
-    base, lost = (rows_for_test("case30", outage, TINY.num_test).y for outage in ("", OUTAGE))
-    fitted = (training_rows(TINY, "case30").y, context_rows("case30", OUTAGE, TINY.num_context).y)
+    base, lost = (one.test().y for one in (INTACT, LOST))
+    fitted = (INTACT.training().y, LOST.context().y)
     a, b = (fit_zca(f).forward(y) for f, y in zip(fitted, (base, lost), strict=True))
     row = at_level(distances, "mean, covariance", moments="context").iloc[0]
     assert row.mmd == pytest.approx(slow_mmd(a, b))
