@@ -14,20 +14,17 @@ from gridshift.errors import GridshiftError
 from gridshift.pictures import BLUE, GREY
 from gridshift_paper import claims as rules
 from gridshift_paper.artefacts import Artefact, Table
-from gridshift_paper.claims import Claim, Frame, Note, Numbers, Rows
-from gridshift_paper.deployment import BUDGET, PAPER_CORES, TIMES, seconds_of
+from gridshift_paper.claims import PAPER, Claim, Frame, Note, Numbers, Rows
+from gridshift_paper.deployment import BUDGET, TIMES, seconds_of
 from gridshift_paper.figures import DASHED, PAPERS, draw_panels, number_ticks
 from gridshift_paper.gradient_steps import TARGET_LABELS, TARGETS, rows_of, stepped, steps_of
 from gridshift_paper.outages import TERCILES, connected_outages
-from gridshift_paper.protocol import Experiment, Scale, adapted, errors_of, printed
+from gridshift_paper.protocol import Experiment, Scale, adapted, errors_of
 from gridshift_paper.records import Key, Record, Study, crossed
 from gridshift_paper.selection import count, measured, picked
 
 NUM_TERCILE = 10
 """Outages of each third of the difficulty of case118's."""
-PAPER_BAND_RATIO = printed("band_ratio")
-PAPER_BAND_MARGIN = printed("band_margin")
-PAPER_BAND_COST = printed("band_cost")
 
 
 def _keys(scale: Scale) -> Iterator[Key]:
@@ -115,7 +112,7 @@ def tables(rows: Rows) -> Iterator[Table]:
             ("steps", ">lower\nquartile", ">median", ">upper\nquartile",
              ">outages where\nICW is better", ">paper's\nmedian"),
             [(f"{steps:,}", *map(float, quartiles[steps]), int((ratios[steps] < 1).sum()),
-              PAPER_BAND_RATIO if steps == BUDGET else None) for steps in ratios.columns],
+              PAPER.band_ratio if steps == BUDGET else None) for steps in ratios.columns],
             "0 steps are the frozen surrogate. Below 1, ICW has the smaller error.",
         )  # fmt: skip
         thirds = {name: part[last] for name, part in ratios.groupby("tercile")}
@@ -125,7 +122,7 @@ def tables(rows: Rows) -> Iterator[Table]:
              ">paper's margin"),
             [(name, len(thirds[name]), float(thirds[name].median()),
               1 / float(thirds[name].median()), told)
-             for name, told in PAPER_BAND_MARGIN.items() if name in thirds],
+             for name, told in PAPER.band_margin.items() if name in thirds],
         )  # fmt: skip
 
 
@@ -143,7 +140,7 @@ def draw(rows: Rows) -> Figure:
         axes.set_xticks(at, ["frozen", *ticks[1:]], rotation=45, ha="right")
         number_ticks(axes.yaxis, [0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10])
         if target == "no-norm" and BUDGET in ratios.columns:
-            axes.plot(at[-1], PAPER_BAND_RATIO, label="paper's median", **PAPERS)
+            axes.plot(at[-1], PAPER.band_ratio, label="paper's median", **PAPERS)
             axes.legend(loc="lower right")
 
     shown = {
@@ -180,7 +177,7 @@ def _ends(rows: Rows) -> Numbers:
     return {"distance of the first from 1": abs(first - 1), "last over first": last / first}
 
 
-def _cheaper(rows: Rows, cores: int = PAPER_CORES, solver: str = "pandapower") -> Numbers:
+def _cheaper(rows: Rows, cores: int = PAPER.cores, solver: str = "pandapower") -> Numbers:
     """Cost of fine-tuning over that of ICW."""
     ratio = seconds_of(rows, "case118").speed_up(solver, cores)
     return {f"solves by {solver}, divided by {cores}": ratio}
@@ -201,12 +198,12 @@ ARTEFACTS = (
             Claim("over 30 outages of case118 ICW's error is in the median 0.83 of that of "
                   "fine-tuning at 4,000 steps",
                   "median of ICW over fine-tuning", lambda rows: _medians(rows, "no-norm"),
-                  rules.NEAR, PAPER_BAND_RATIO),
+                  rules.NEAR, PAPER.band_ratio),
             Claim("at deployment scale ICW matches or beats gradient-based adaptation in accuracy",
                   "median of ICW over fine-tuning", _medians, rules.at_most(1 + rules.TOLERANCE)),
             Claim("the margin of ICW over fine-tuning is nearly the same in the low, mid and high "
                   "third, 1.20, 1.22 and 1.21 times",
-                  "error of fine-tuning over that of ICW", _margins, rules.NEAR, PAPER_BAND_MARGIN,
+                  "error of fine-tuning over that of ICW", _margins, rules.NEAR, PAPER.band_margin,
                   why="It is the same in the thirds, and no margin: ICW has the larger error."),
             Claim("the curves of ICW's error over that of fine-tuning start at 1 and fall as "
                   "fine-tuning trains",
@@ -218,7 +215,7 @@ ARTEFACTS = (
             Claim("over 30 outages of case118 ICW is 22 times cheaper than 4,000 steps of "
                   "fine-tuning",
                   "cost of fine-tuning over that of ICW", _cheaper, rules.FACTOR,
-                  PAPER_BAND_COST,
+                  PAPER.band_cost,
                   beside=Note("Otherwise", lambda rows: {**_cheaper(rows, 1),
                                                          **_cheaper(rows, 1, "engine")})),
             Note("Outages on which ICW has the smaller error", _better),

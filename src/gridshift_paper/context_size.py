@@ -17,7 +17,7 @@ from gridshift.learn.moments import Moments, Spectrum
 from gridshift.pictures import BLUE, GREEN, GREY, RED
 from gridshift_paper import claims as rules
 from gridshift_paper.artefacts import Artefact, Table, mean_and_spread
-from gridshift_paper.claims import Claim, Frame, Note, Numbers, Rows
+from gridshift_paper.claims import PAPER, Claim, Frame, Note, Numbers, Rows
 from gridshift_paper.figures import DASHED, NARROW, PAPERS, band, dress
 from gridshift_paper.protocol import (
     GRIDS,
@@ -26,7 +26,6 @@ from gridshift_paper.protocol import (
     errors_of,
     errors_where_given,
     given,
-    printed,
 )
 from gridshift_paper.records import Record, Study, crossed, on_outage
 from gridshift_paper.selection import mean, measured, picked
@@ -43,9 +42,7 @@ from gridshift_paper.spectra import (
 
 LEADING = 20
 """Directions that count as leading: the paper's largest effective rank."""
-PAPER_CAPTURED = printed("captured")
-PAPER_SOLVE_MS = printed("solve_ms")
-PAPER_ICW = printed("table_2")["mlp"]["ICW"]
+PAPER_ICW = PAPER.table_2["mlp"]["ICW"]
 
 
 def _measure(experiment: Experiment, *, draw: int) -> list[Record]:
@@ -120,9 +117,9 @@ def tabulate_size(grid: str, rows: Rows) -> Iterator[Table]:
     left = [distance_left(rows["covariance"], grid, of) for of in ("nested", "independent")]
     distance = "distance to the reference of {} rows, over that at 100".format
     yield Table("Quoted numbers", ["at the paper's N of 400", ">paper", ">ours"], [
-        ["share of the improvement from 100 to 2,000", f"{PAPER_CAPTURED[grid]:.0%}",
+        ["share of the improvement from 100 to 2,000", f"{PAPER.captured[grid]:.0%}",
          f"{share.mean():.0f}% ({share.min():.0f} to {share.max():.0f})"],
-        ["one solve, ms", PAPER_SOLVE_MS,
+        ["one solve, ms", PAPER.solve_ms,
          1e3 * float((largest.collect_s / largest.context_rows).min())],
         [distance("the same"), "below 0.5", mean_and_spread(left[0])],
         [distance("other"), None, mean_and_spread(left[1])],
@@ -227,7 +224,7 @@ def _fall(grid: str, rows: Rows) -> Numbers:
 
 def _on_size(grid: str) -> list[Claim | Note]:
     """Findings on the size of the context; that on cost is said of case118 alone."""
-    told, where = PAPER_CAPTURED[grid], "appendix H"
+    told, where = PAPER.captured[grid], "appendix H"
     fifth = Claim(f"400 cases of {grid} cost a fifth of 2,000", "time to collect",
                   partial(_cost, grid), rules.NEAR, 5, where)  # fmt: skip
     return [

@@ -16,23 +16,24 @@ from gridshift.grid.scenarios import LoadScenarios, named_rng, sample_loads
 from gridshift.learn.whitening import fit_zca
 from gridshift_paper import claims as rules
 from gridshift_paper.artefacts import Artefact, Table, mean_and_spread
-from gridshift_paper.claims import Claim, Count, Frame, Note, Numbers, Rows, decided
+from gridshift_paper.claims import PAPER, Claim, Count, Frame, Note, Numbers, Rows, decided
 from gridshift_paper.outages import COMPENSATION, compensated
 from gridshift_paper.protocol import (
+    EXACT,
     GRIDS,
     SPREAD,
+    WIDE,
     Experiment,
+    Scale,
     context_mean,
     errors_where_given,
-    printed,
 )
-from gridshift_paper.records import Record, Study, on_outage
+from gridshift_paper.records import Key, Record, Study, on_outage
 from gridshift_paper.selection import mean, measured, picked
 
 SIZES = {"case118": (1, 1.5, 2, 3, 4), "case300": (2, 3, 5, 7.5, 10)}
 """Of the contexts, in contexts of the scale: 400 to 1,600 and 800 to 4,000 at full scale."""
 ORDERS = {"unshuffled": "first half fixed spread", "shuffled": "random order"}
-PAPER_SWEEP = printed("sweep")
 QUANTITIES = {"overall": "overall", "q_gen": "Q gen", "v": "|V|"}
 NETWORKS_OWN = (
     "the paper's overall errors are ours around exact solutions and the same on top at every size: "
@@ -71,14 +72,24 @@ BASES = {
     "paper": Experiment.base,
     "no dropout": Experiment.base_without_dropout,
     "regression": Experiment.regression,
+    WIDE: partial(Experiment.base, backbone=WIDE),
 }
-"""What ICW starts from: the network of appendix C, the product's, and the base 'quadratic'."""
+"""What ICW starts from: the network of appendix C, the product's, the base 'quadratic', and the
+network that fits case300."""
+LABELS = {EXACT: "exact", "paper": "appendix C", "no dropout": "without dropout",
+          "regression": "quadratic", WIDE: "width 1,024"}  # fmt: skip
+
+
+def _keys(scale: Scale) -> Iterator[Key]:
+    bases = [EXACT, *(base for base in BASES if base != WIDE)]
+    yield from on_outage(scale, *SIZES, topology="N-1", base=bases, seed=scale.seeds)
+    yield from on_outage(scale, "case300", topology="N-1", base=[WIDE], seed=scale.seeds[:1])
 
 
 def _measure(experiment: Experiment, *, base: str) -> list[Record]:
     """Errors of y = T_ctx^-1(T_base(y_base)), y_base exact or predicted."""
     test, old = experiment.test(), fit_zca(experiment.training().y)
-    if base == "exact":
+    if base == EXACT:
         y_base = experiment.exact_base(test)
     else:
         y_base = BASES[base](experiment).predict(test.x)
@@ -97,9 +108,7 @@ SWEEP = Study(
     name="context-sweep",
     about="error of ICW on the N-1 outage by size of the context, 118 and 300 buses: prefixes of a "
     "pool in two orders, around exact solutions and around networks",
-    keys=lambda scale: on_outage(
-        scale, *SIZES, topology="N-1", base=["exact", *BASES], seed=scale.seeds
-    ),
+    keys=_keys,
     measure=_measure,
     version=2,
 )
@@ -118,7 +127,7 @@ def tables(rows: Rows) -> Iterator[Table]:
     for grid in SIZES:
         part = picked(rows[SWEEP.name], grid=grid)
         lines = []
-        for n, told in PAPER_SWEEP[grid].items():
+        for n, told in PAPER.sweep[grid].items():
             ours = [mean_and_spread(picked(part, base="exact", n=n, order="unshuffled",
                                            method="icw")[q]) for q in QUANTITIES]  # fmt: skip
             lines.append([n, *chain(*zip(told[:3], ours, strict=True))])
@@ -127,30 +136,30 @@ def tables(rows: Rows) -> Iterator[Table]:
             [">N", *(h for name in QUANTITIES.values() for h in (">paper", f">{name}"))],
             lines if len(part) else (),
         )  # fmt: skip
-        lines, columns = [], [(order, b) for order in ORDERS for b in ("exact", *BASES)]
-        for n, told in PAPER_SWEEP[grid].items():
+        bases = [b for b in (EXACT, *BASES) if len(picked(part, base=b))]
+        lines, columns = [], [(order, b) for order in ORDERS for b in bases]
+        for n, told in PAPER.sweep[grid].items():
             cells = [picked(part, base=b, n=n, order=order, method="icw") for order, b in columns]
             lines.append([n, told[0], *(mean(c.overall) if len(c) else None for c in cells)])
-        frozen = [mean_and_spread(picked(part, base=b, method="frozen").overall)
-                  for b in ("exact", *BASES)]  # fmt: skip
+        frozen = [f"{LABELS[b]} {mean_and_spread(picked(part, base=b, method='frozen').overall)}"
+                  for b in bases]  # fmt: skip
         lines += [
             [f"compensation, {n}", None, mean_and_spread(values), *[None] * (len(columns) - 1)]
             for n, values in compensated(rows, grid, GRIDS[grid].single).items()
         ]
         yield Table(
             f"{GRIDS[grid].label}, overall MAE by order of the cases and base",
-            [">N", ">paper", *(f">{order},\n{b}" for order, b in columns)],
+            [">N", ">paper", *(f">{order},\n{LABELS[b]}" for order, b in columns)],
             lines if len(part) else (),
-            f"Frozen: exact {frozen[0]}, network of appendix C {frozen[1]}, without dropout "
-            f"{frozen[2]}, base 'quadratic' {frozen[3]}; the paper's tables imply "
-            f"{_implied(grid):.4f}. Compensation: ours, on the base 'quadratic', cases drawn as "
-            "contexts are.",
+            f"Frozen: {', '.join(frozen)}; the paper's tables imply {_implied(grid):.4f}. "
+            "Quadratic: the base of that name; width 1,024: without dropout, one seed. "
+            "Compensation: ours, on the base 'quadratic', cases drawn as contexts are.",
         )  # fmt: skip
 
 
 def _implied(grid: str) -> float:
     """Frozen error by the paper's table: ICW's times its improvement, mean over sizes."""
-    return float(np.mean([row[0] * row[3] for row in PAPER_SWEEP[grid].values()]))
+    return float(np.mean([row[0] * row[3] for row in PAPER.sweep[grid].values()]))
 
 
 def _over_paper(grid: str, rows: Rows, base: str = "exact") -> Numbers:
@@ -158,7 +167,7 @@ def _over_paper(grid: str, rows: Rows, base: str = "exact") -> Numbers:
     ours = _errors(rows, grid, "unshuffled", base)
     return {
         f"{name} at {n:,}": ours[q].get(n, rules.NAN) / told[k] if len(ours) else rules.NAN
-        for n, told in PAPER_SWEEP[grid].items()
+        for n, told in PAPER.sweep[grid].items()
         for k, (q, name) in enumerate(QUANTITIES.items())
     }
 
@@ -176,7 +185,7 @@ def _offset(grid: str, rows: Rows) -> Numbers:
     exact = _errors(rows, grid, "unshuffled", "exact")
     if not len(exact):
         return {}
-    return {f"{n:,} cases": told[0] - exact.overall[n] for n, told in PAPER_SWEEP[grid].items()}
+    return {f"{n:,} cases": told[0] - exact.overall[n] for n, told in PAPER.sweep[grid].items()}
 
 
 def _gains(grid: str, order: str, rows: Rows, base: str = "exact") -> Numbers:
@@ -208,15 +217,16 @@ def _lost_cases(rows: Rows) -> Numbers:
 
 
 def _findings(grid: str) -> Iterator[Claim | Note]:
-    gains = {n: row[3] for n, row in PAPER_SWEEP[grid].items()}
+    gains = {n: row[3] for n, row in PAPER.sweep[grid].items()}
     few, many = min(gains), max(gains)
     yield Claim(
         f"on {grid} contexts of {few} to {many:,} cases give ICW the errors of Table VIII",
         "errors overall, of Q gen and of |V| within 20 % of the paper's, prefixes of an unshuffled "
         "pool, around exact solutions",
         partial(_same, grid), rules.MOSTLY,
-        beside=Note("Around the base 'quadratic', a regression that fits both grids",
-                    partial(_same, grid, base="regression")),
+        beside=Note("Around what was trained and fits the intact grid", lambda rows: {
+            LABELS[base]: number for base in ("regression", WIDE)
+            for number in _same(grid, rows, base).values()}),
         unless=decided if grid == "case300" else lambda _: NETWORKS_OWN,
     )  # fmt: skip
     yield Note(f"{grid}, ours over the paper's", partial(_over_paper, grid))
@@ -233,7 +243,7 @@ def _findings(grid: str) -> Iterator[Claim | Note]:
     )  # fmt: skip
     yield Note(
         f"{grid}, growth of the improvement in random order around what was trained",
-        lambda rows: {base: _gains(grid, "shuffled", rows, base).get("growth", rules.NAN)
+        lambda rows: {LABELS[base]: _gains(grid, "shuffled", rows, base).get("growth", rules.NAN)
                       for base in BASES},
     )  # fmt: skip
     told = (1 - 1 / gains[few]) / (1 - 1 / gains[many])

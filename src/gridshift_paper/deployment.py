@@ -24,7 +24,7 @@ from gridshift.peers.roster import Pandapower
 from gridshift.threads import Threads
 from gridshift_paper import claims as rules
 from gridshift_paper.artefacts import Artefact, Table
-from gridshift_paper.claims import NAN, Claim, Count, Frame, Note, Numbers, Rows
+from gridshift_paper.claims import NAN, PAPER, Claim, Count, Frame, Note, Numbers, Rows
 from gridshift_paper.outages import (
     COMPENSATION,
     OUTAGES,
@@ -34,7 +34,7 @@ from gridshift_paper.outages import (
     frame_of,
     outages,
 )
-from gridshift_paper.protocol import BACKBONE_LABELS, GRIDS, Experiment, Scale, adapted, printed
+from gridshift_paper.protocol import BACKBONE_LABELS, GRIDS, WIDE, Experiment, Scale, adapted
 from gridshift_paper.records import Key, Record, Study, crossed
 from gridshift_paper.selection import measured, picked
 
@@ -42,8 +42,6 @@ REPEATS = 5
 """Runs of which the fastest counts: what else a machine does only ever adds time."""
 BACKBONES = {backbone: BACKBONE_LABELS[backbone] for backbone in ("mlp", "pfgnn")}
 """Whose gradient steps the paper costs."""
-PAPER_DEPLOYMENT = printed("deployment")
-PAPER_CORES = printed("cores")
 BUDGET = 4_000
 """Gradient steps of the paper's comparison at deployment scale."""
 DEPLOYMENT_COLUMNS = (
@@ -52,7 +50,7 @@ DEPLOYMENT_COLUMNS = (
 )  # fmt: skip
 PARTS = ("data_s", "fit_s", "predict_s")
 """Columns of what an adaptation spends its time on."""
-ACCOUNTS = (("pandapower", PAPER_CORES), ("pandapower", 1), ("engine", PAPER_CORES), ("engine", 1))
+ACCOUNTS = (("pandapower", PAPER.cores), ("pandapower", 1), ("engine", PAPER.cores), ("engine", 1))
 """Solver, and cores by which its time is divided."""
 
 
@@ -60,6 +58,7 @@ def _time_keys(scale: Scale) -> Iterator[Key]:
     yield from crossed(grid=scale.grids_of(*GRIDS), part=["solve"], backbone=[""])
     yield from crossed(grid=scale.grids_of(*GRIDS), part=["network"], backbone=["mlp"])
     yield from crossed(grid=scale.grids_of("case30"), part=["network"], backbone=["pfgnn"])
+    yield from crossed(grid=scale.grids_of("case300"), part=["network"], backbone=[WIDE])
 
 
 def _measure_times(experiment: Experiment, *, part: str, backbone: str) -> Sequence[Record]:
@@ -84,7 +83,7 @@ def _network_times(experiment: Experiment, backbone: str) -> Record:
     """Seconds of ICW's fit, of predicting the test rows, and of a gradient step, one thread."""
     base = experiment.base(backbone=backbone).on(experiment.network)
     context, x = experiment.context(), experiment.test().x
-    num_steps = min(100 if backbone == "mlp" else 20, experiment.scale.num_steps)
+    num_steps = min(20 if backbone == "pfgnn" else 100, experiment.scale.num_steps)
 
     def tuned(number: int) -> Predictor:
         config = GradientConfig(num_steps=number, target="zscore")
@@ -201,7 +200,7 @@ def factor(value: float) -> str:
     return "–" if not np.isfinite(value) else f"{value:.3g}×" if value < 10 else f"{value:,.0f}×"
 
 
-def totals(rows: Rows, grid: str, solver: str = "pandapower", cores: int = PAPER_CORES) -> Numbers:
+def totals(rows: Rows, grid: str, solver: str = "pandapower", cores: int = PAPER.cores) -> Numbers:
     """Seconds for all outages of a grid, by the paper's accounting."""
     seconds, sweep = seconds_of(rows, grid), picked(rows["deployment-sweep"], grid=grid)
     number = int(sweep.iloc[-1].num_outages) if len(sweep) else NAN
@@ -218,7 +217,7 @@ def tables(rows: Rows) -> Iterator[Table]:
         "4,000 gradient steps over ICW, cost for each outage",
         ("grid", ">paper,\n48 cores", *(f">{solver},\n{cores} core{'s' * (cores > 1)}"
                                         for solver, cores in ACCOUNTS)),
-        [(grid, factor(PAPER_DEPLOYMENT[grid][-1]),
+        [(grid, factor(PAPER.deployment[grid][-1]),
           *(factor(seconds.speed_up(*account)) for account in ACCOUNTS))
          for grid, seconds in of.items()],
         "The paper divides the serial time of its solver by 48 cores, and counts gradient steps "
@@ -226,11 +225,11 @@ def tables(rows: Rows) -> Iterator[Table]:
     )  # fmt: skip
     lines: list[tuple[object, ...]] = []
     for grid, one in of.items():
-        data, inference = 400 * one.pandapower / PAPER_CORES, one.fit + one.predict
+        data, inference = 400 * one.pandapower / PAPER.cores, one.fit + one.predict
         lines.append((grid, int(sweeps.loc[grid].num_outages), data, inference, one.predict_tuned,
                       BUDGET * one.step, *totals(rows, grid).values()))  # fmt: skip
-        lines.append(("paper", *PAPER_DEPLOYMENT[grid][:-1]))
-    yield Table(f"The paper's accounting: serial time of pandapower divided by {PAPER_CORES}",
+        lines.append(("paper", *PAPER.deployment[grid][:-1]))
+    yield Table(f"The paper's accounting: serial time of pandapower divided by {PAPER.cores}",
                 DEPLOYMENT_COLUMNS, lines,
                 "K: the paper's 253 outages of case300 keep it in one piece; ten of them have no "
                 "nominal solution, which the paper's own criterion asks for, so 243 are adapted to."
@@ -295,7 +294,7 @@ def _parts(grid: str, rows: Rows) -> Numbers:
 
 def _left_out(rows: Rows) -> Numbers:
     last = measured(rows, "deployment-sweep").groupby("grid").num_left_out.last()
-    return {g: Count(int(n), PAPER_DEPLOYMENT[g][0]) for g, n in last.items() if n}
+    return {g: Count(int(n), PAPER.deployment[g][0]) for g, n in last.items() if n}
 
 
 ARTEFACTS = (
@@ -307,8 +306,8 @@ ARTEFACTS = (
             Claim("adapting to all single-line outages is 21 to 34 times cheaper by ICW than by "
                   "4,000 gradient steps",
                   "fine-tuning over ICW, solves by pandapower divided by 48 cores",
-                  partial(_speed_ups, solver="pandapower", cores=PAPER_CORES), rules.FACTOR,
-                  {grid: row[-1] for grid, row in PAPER_DEPLOYMENT.items()},
+                  partial(_speed_ups, solver="pandapower", cores=PAPER.cores), rules.FACTOR,
+                  {grid: row[-1] for grid, row in PAPER.deployment.items()},
                   beside=Note("Not divided", partial(_speed_ups, solver="pandapower", cores=1)),
                   why="The factor is that of the division: gradient steps are not divided."),
             Claim("ICW completes the full sweep in 4 to 45 s across the three systems, against 137 "
@@ -317,7 +316,7 @@ ARTEFACTS = (
                   lambda rows: {f"{grid}, {way}": seconds for grid in GRIDS
                                 for way, seconds in totals(rows, grid).items()},
                   rules.SECONDS,
-                  {f"{grid}, {way}": float(row[place]) for grid, row in PAPER_DEPLOYMENT.items()
+                  {f"{grid}, {way}": float(row[place]) for grid, row in PAPER.deployment.items()
                    for way, place in (("ICW", 5), ("fine-tuning", 6))}),
             *(Note(f"{grid}, one thread", partial(_parts, grid)) for grid in GRIDS),
             Note("Outages that have no nominal solution and are left out", _left_out),

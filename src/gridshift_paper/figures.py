@@ -49,7 +49,7 @@ def draw_panels(
         grid: axes that have grid lines: 'x', 'y', 'both'.
         legend: where below or above all panels the legend is; empty: there is none.
         columns: of the legend.
-        handles: of the legend; empty: of all that the panels have labels of.
+        handles: of the legend, before those that the panels have labels of.
         narrow: one column wide; a single panel always is.
         how: further arguments of `Figure.subplots`.
 
@@ -75,15 +75,13 @@ def draw_panels(
 def shared_legend(
     figure: Figure, where: str, columns: int, handles: Sequence[Any] = (), **how: Any
 ) -> None:
-    """Of these handles, or of all that the axes have labels of, each label once."""
-    if not handles:
-        labelled: dict[str, Any] = {}
-        for axes in figure.axes:
-            for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-                labelled[label] = labelled.get(label, handle)
-        handles = list(labelled.values())
+    """Of these handles and of all that the axes have labels of, each label once."""
+    shown = {handle.get_label(): handle for handle in handles}
+    for axes in figure.axes:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            shown.setdefault(label, handle)
     loc: Any = f"outside {where}"
-    figure.legend(handles=handles, loc=loc, ncols=columns, **how)
+    figure.legend(shown.values(), shown.keys(), loc=loc, ncols=columns, **how)
 
 
 def dress(axes: Axes, x: str = "", y: str = "", *, log: str = "", grid: str = "y") -> None:

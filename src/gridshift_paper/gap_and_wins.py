@@ -16,7 +16,7 @@ from matplotlib.ticker import NullLocator
 from gridshift.pictures import BLUE, GREY, RED
 from gridshift_paper import claims as rules
 from gridshift_paper.artefacts import Artefact, Table
-from gridshift_paper.claims import Claim, Count, Frame, Note, Numbers, Rows
+from gridshift_paper.claims import PAPER, Claim, Count, Frame, Note, Numbers, Rows
 from gridshift_paper.figures import (
     COLOURS,
     DASHED,
@@ -40,10 +40,9 @@ from gridshift_paper.outages import (
     outages_by_seed,
     terciles,
 )
-from gridshift_paper.protocol import GRIDS, printed
+from gridshift_paper.protocol import GRIDS
 from gridshift_paper.selection import count, measured
 
-PAPER_NUM_EXCLUDED = printed("num_excluded")
 SOME = 0.1
 """Size of a correlation from which there is one."""
 QUANTITIES = {
@@ -83,7 +82,7 @@ def gaps_by_seed(frame: Frame) -> Frame:
 def gaps(frame: Frame) -> Frame:
     """Mean over seeds, index outage; `excluded`: the hardest, that the paper would leave out."""
     gap = gaps_by_seed(frame).groupby("outage").mean()
-    hardest = gap.increase.nlargest(PAPER_NUM_EXCLUDED[frame.grid.iloc[0]]).index
+    hardest = gap.increase.nlargest(PAPER.num_excluded[frame.grid.iloc[0]]).index
     return gap.assign(excluded=gap.index.isin(hardest))
 
 

@@ -21,22 +21,25 @@ from gridshift.adapt.baselines.fine_tune import (
 )
 from gridshift.adapt.context import Context, Predictor
 from gridshift.adapt.datasets import Dataset
+from gridshift.learn.whitening import fit_zca
 from gridshift_paper import claims as rules
 from gridshift_paper.artefacts import Artefact, Table, mean_and_spread
-from gridshift_paper.claims import NAN, Claim, Numbers, Rows, Undecided
+from gridshift_paper.claims import NAN, PAPER, Claim, Numbers, Rows, Undecided
 from gridshift_paper.deployment import BACKBONES, TIMES, seconds_of
 from gridshift_paper.protocol import (
+    EXACT,
     GRIDS,
+    WIDE,
     Experiment,
     Scale,
     adapted,
     context_mean,
     errors_of,
     errors_where_given,
-    printed,
 )
 from gridshift_paper.records import Key, Record, Study, crossed
 from gridshift_paper.selection import by_seed, mean, picked
+from gridshift_paper.variants import ONE_SEED
 
 BASE_TRANSFORM: dict[Target, str] = {"no-norm": "identity", "zscore": "zscore"}
 """What a surrogate that is fine-tuned towards a target was trained with."""
@@ -53,6 +56,7 @@ SWEPT_PFGNN: Ways = (
 WAYS: tuple[tuple[tuple[str, str, Ways], ...], ...] = (
     (("case30", "mlp", tuple(product(KINDS, TARGETS))), ("case118", "mlp", SWEPT)),
     (("case300", "mlp", tuple(product(KINDS[:1], TARGETS))),),
+    (("case300", WIDE, tuple(product(KINDS[:1], TARGETS))),),
     (("case30", "pfgnn", SWEPT_PFGNN),),
 )
 """Grid, backbone, and kinds and targets of its curves; PowerFlowNet last, a step of which takes as
@@ -81,6 +85,8 @@ def _outage(grid: str) -> str:
 def _curve_keys(scale: Scale) -> Iterator[Key]:
     for group in WAYS:
         for seed, (grid, backbone, ways) in product(scale.seeds, group):
+            if backbone in ONE_SEED and seed != scale.seeds[0]:
+                continue
             for kind, target in ways if grid in scale.grids else ():
                 yield from crossed(
                     grid=[grid], outage=[_outage(grid)], backbone=[backbone], kind=[kind],
@@ -126,6 +132,8 @@ def _closed_form_keys(scale: Scale) -> Iterator[Key]:
     for backbone, grids, seeds in (
         ("mlp", scale.grids_of(*GRIDS), scale.seeds),
         ("pfgnn", scale.grids_of("case30"), scale.seeds),
+        (EXACT, scale.grids_of("case300"), scale.seeds),
+        (WIDE, scale.grids_of("case300"), scale.seeds[:1]),
     ):
         for grid in grids:
             yield from crossed(
@@ -137,11 +145,17 @@ def _closed_form_keys(scale: Scale) -> Iterator[Key]:
 def _closed_form(experiment: Experiment, *, backbone: str, num_context: int) -> Sequence[Record]:
     """Errors without gradient steps: the frozen surrogate, ICW, and what a context gives else."""
     context, test = rows_of(experiment, num_context)
-    base = experiment.base(backbone=backbone)
-    errors = {
-        name: errors_of(adapted(name, base, context), test)
-        for name in ("frozen", "icw", "icw-paired", "ridge")
-    }
+    if backbone == EXACT:
+        old = fit_zca(experiment.training().y)
+        levels = {"frozen": experiment.exact_base(test),
+                  "icw": experiment.perfect_icw(context, test, old)}  # fmt: skip
+        errors = {name: errors_where_given(test, y_hat) for name, y_hat in levels.items()}
+    else:
+        base = experiment.base(backbone=backbone)
+        errors = {
+            name: errors_of(adapted(name, base, context), test)
+            for name in ("frozen", "icw", "icw-paired", "ridge")
+        }
     errors["context-mean"] = errors_where_given(test, context_mean(context, test))
     solves = {"num_solves": context.num_solves}
     return [{**solves, "method": name, **row} for name, row in errors.items()]
@@ -214,13 +228,11 @@ PLANE = (TIMES, CLOSED_FORM, CURVES)
 """What a point of the plane is put together from."""
 
 
-PAPER_ICW_COST = printed("icw_cost")
-PAPER_ICW_V = printed("icw_v")
-_SECONDS = printed("scratch_seconds")
-_V = printed("scratch_v")
 PAPER_SCRATCH: dict[tuple[str, int], dict[int, tuple[float, ...]]] = {
-    case: dict(zip(MILESTONES, zip(*_SECONDS[case[1]], *errors, strict=True), strict=True))
-    for case, errors in _V.items()
+    case: dict(
+        zip(MILESTONES, zip(*PAPER.scratch_seconds[case[1]], *errors, strict=True), strict=True)
+    )
+    for case, errors in PAPER.scratch_v.items()
 }
 """Tables of scratch training, by targets and context: steps to seconds of MLP and PFGNN, then |V|
 errors of MLP and PFGNN."""
@@ -239,7 +251,7 @@ def _scratch_tables(target: str, rows: Rows) -> Iterator[Table]:
         points = _scratch(rows, target, backbone, num)
         icw = closed_form(rows, "v", "icw", "case30", num, backbone)
         lines: list[Sequence[object]] = [("ICW", icw.cost_s, mean_and_spread(icw.errors),
-                  PAPER_ICW_COST.get((backbone, num)), PAPER_ICW_V[backbone])]  # fmt: skip
+                  PAPER.icw_cost.get((backbone, num)), PAPER.icw_v[backbone])]  # fmt: skip
         for point in points:
             paper = PAPER_SCRATCH.get((target, num), {}).get(point.num_steps, (None,) * 4)
             lines.append((f"{point.num_steps:,}", point.cost_s, mean_and_spread(point.errors),
@@ -283,7 +295,7 @@ def _worse_than_the_mean(rows: Rows) -> str:
             f"{rules.written(constant)}, which knows no loads: to pass it says little")  # fmt: skip
 
 
-PAPER_RAW = {f"{n:,} steps": row[2] / PAPER_ICW_V["mlp"]
+PAPER_RAW = {f"{n:,} steps": row[2] / PAPER.icw_v["mlp"]
              for n, row in PAPER_SCRATCH["no-norm", 400].items()}  # fmt: skip
 ON_RAW = (
     Claim("training from scratch on raw y is 645 times worse than ICW after 100 steps",

@@ -12,19 +12,11 @@ from matplotlib.figure import Figure
 from gridshift.pictures import BLUE, GREEN, GREY, ORANGE
 from gridshift_paper import claims as rules
 from gridshift_paper.artefacts import Artefact, Table, mean_and_spread
-from gridshift_paper.claims import Claim, Frame, Note, Numbers, Rows
+from gridshift_paper.claims import PAPER, Claim, Frame, Note, Numbers, Rows
 from gridshift_paper.figures import FINE, PAPERS, draw_panels, errorbars, name_ticks
-from gridshift_paper.protocol import QUANTITIES, printed
+from gridshift_paper.protocol import QUANTITIES
 from gridshift_paper.selection import by_seed, mean, mean_ratio, picked, spread
-from gridshift_paper.third_moment import (
-    DOMAINS,
-    PAPER_RISE,
-    PAPER_VOLTAGE_RATIO,
-    THIRD,
-    nearest,
-    recentred,
-    third_tables,
-)
+from gridshift_paper.third_moment import DOMAINS, THIRD, nearest, recentred, third_tables
 from gridshift_paper.variants import REFERENCES, VARIANTS
 
 LEVELS = {
@@ -37,7 +29,6 @@ LEVELS = {
 """Level to label, transform and statistics. 3*: the third moment as trained, not re-estimated."""
 TICKS = ["0\nnone", "1\nmean", "2\nICW", "3\nskew", "3*\nskew\nof base"]
 SHOWN = {"mlp": ("MLP", BLUE, "o"), "transformer": ("Transformer", ORANGE, "s")}
-PAPER_MAE = printed("mae")
 WITHIN = 0.02
 """What the paper calls neutral."""
 NEUTRAL = 0.1
@@ -73,9 +64,9 @@ def _tables_of_mae(rows: Rows) -> Iterator[Table]:
         yield Table(
             f"Overall MAE by moments matched, {label}, case30, N-2 Most",
             ("level", ">ours", ">paper", ">/ level 2", ">perfect surrogate"),
-            [(LEVELS[n][0], mean_and_spread(level(rows, n, b)), PAPER_MAE.get((b, f"level {n}")),
+            [(LEVELS[n][0], mean_and_spread(level(rows, n, b)), PAPER.mae.get((b, f"level {n}")),
               rise(rows, n, b), _perfect(rows, n)) for n in LEVELS],
-            f"Paper: numbers of Table II, and level 3 above level 2 by {PAPER_RISE[label]:.1%}. "
+            f"Paper: numbers of Table II, and level 3 above level 2 by {PAPER.rise[label]:.1%}. "
             "3*: moments 1 and 2 of the context, skewness as trained.",
         )  # fmt: skip
     if len(rows[THIRD.name]):
@@ -88,7 +79,7 @@ def _tables_of_voltage(rows: Rows) -> Iterator[Table]:
             f"Voltage MAE by moments matched, MLP, case30, {label}, p.u.",
             ("level", ">ours", ">/ level 2", ">paper"),
             [(LEVELS[n][0], mean_and_spread(level(rows, n, "mlp", t, "v")),
-              rise(rows, n, "mlp", t, "v"), PAPER_VOLTAGE_RATIO[label] if n == "3" else None)
+              rise(rows, n, "mlp", t, "v"), PAPER.voltage_ratio[label] if n == "3" else None)
              for n in LEVELS],
             "Paper: over level 2. 3*: moments 1 and 2 of the context, skewness as trained.",
         )  # fmt: skip
@@ -110,8 +101,8 @@ def _draw_mae(rows: Rows) -> Figure:
             style: Any = {"color": colour, "marker": marker, "ms": 4, "lw": 1.2}
             errorbars(axes, at[:4], errors[:4], label=label, **style)
             errorbars(axes, at[4:], errors[4:], mfc="white", **style)
-            told = [PAPER_MAE.get((backbone, f"level {n}"), np.nan) for n in LEVELS]
-            told[3] = told[2] * (1 + PAPER_RISE[label])
+            told = [PAPER.mae.get((backbone, f"level {n}"), np.nan) for n in LEVELS]
+            told[3] = told[2] * (1 + PAPER.rise[label])
             axes.plot(at, told, **{**PAPERS, "mec": colour})
         axes.plot([], [], label="the paper's", **PAPERS)
         style = {"color": GREY, "marker": "_", "ms": 9, "lw": 1.2}
@@ -141,7 +132,7 @@ def _draw_voltage(rows: Rows) -> Figure:
             for x, (name, error) in zip(at, errors.items(), strict=True):
                 if name.startswith("3") and len(error):
                     text = f"{rise(rows, name, 'mlp', topology, 'v'):.2f}"
-                    told = PAPER_VOLTAGE_RATIO[DOMAINS[topology]]
+                    told = PAPER.voltage_ratio[DOMAINS[topology]]
                     text += f"\n(paper {told})" if name == "3" else ""
                     if topology == "base":
                         height, side = 0.85 * (mean(error) - spread(error)), "top"
@@ -190,7 +181,7 @@ ARTEFACTS = (
                   lambda rows: {"MLP": float(next(iter(recentred(
                       rows, ("N-2", "overall"), base="mlp").values()))) - 1,
                       "Transformer": rules.NAN}, rules.NEAR,
-                  PAPER_RISE, "appendix B",
+                  PAPER.rise, "appendix B",
                   Note("By bound of |e| and by what is matched once more after bending, MLP",
                        nearest)),
             Claim("the third moment's penalty is difficulty of approximation",
@@ -213,7 +204,7 @@ ARTEFACTS = (
                   "|V| error of level 3 over level 2 around exact solutions, means matched again",
                   lambda rows: recentred(rows, ("base", "v"), ("N-2", "v")),
                   rules.between(1 - NEUTRAL, 1 + NEUTRAL),
-                  {f"|V|, {DOMAINS[t]}": PAPER_VOLTAGE_RATIO[DOMAINS[t]] for t in DOMAINS},
+                  {f"|V|, {DOMAINS[t]}": PAPER.voltage_ratio[DOMAINS[t]] for t in DOMAINS},
                   beside=Note("Around networks, means not matched again", lambda rows: {
                       label: rise(rows, "3", "mlp", t, "v") for t, label in DOMAINS.items()})),
             Claim("the third-moment correction is neutral across all physical quantities",

@@ -1,10 +1,8 @@
 """The paper's setting, in one place: grids, outages, sizes, and at which scale they are run."""
 
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
-from functools import cache, lru_cache
-from importlib.resources import files
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -42,6 +40,12 @@ QUANTITIES = {
 """Columns of errors, as tables name them."""
 BACKBONE_LABELS = {"mlp": "MLP", "transformer": "Transformer", "pfgnn": "PFGNN"}
 """As the paper writes them."""
+EXACT, WIDE = "exact", "mlp-1024"
+"""In the place of a backbone: exact solutions of the intact grid, and the MLP that fits case300."""
+FIT_300 = {EXACT: "exact solutions", WIDE: "width 1,024"}
+"""Between which the paper's network of case300 was, and how tables name them."""
+WIDE_SETTINGS = {"dropout": 0.0, "hidden": 1_024}
+"""What this one has otherwise than appendix C; found on rows of the intact grid (`fit-300`)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,28 +155,29 @@ def base_config(
     scale: Scale, *, transform: str = "zca", backbone: str = "mlp", seed: int = 0,
     spread: float = SPREAD,
 ) -> SurrogateConfig:  # fmt: skip
-    """The paper's surrogate (appendix C) at this scale."""
-    chosen = PAPER_SURROGATE.backbone if backbone == "mlp" else BACKBONES[backbone]()
+    """The paper's surrogate (appendix C) at this scale, or `WIDE`."""
+    mlp = backbone in ("mlp", WIDE)
+    chosen = PAPER_SURROGATE.backbone if mlp else BACKBONES[backbone]()
     training = replace(PAPER_SURROGATE.training, num_steps=scale.steps(backbone))
-    return replace(
+    config = replace(
         PAPER_SURROGATE, transform=transform, backbone=chosen, seed=seed, spread=spread,
         training=training, num_rows=scale.num_rows,
     )  # fmt: skip
+    return changed(config, **WIDE_SETTINGS) if backbone == WIDE else config
 
 
 def changed(config: SurrogateConfig, **settings: Any) -> SurrogateConfig:
-    """The same with other settings, of the surrogate, its training or its backbone; None: as it is.
+    """The same with other settings, of the surrogate, its training or its backbone.
 
     Raises:
         TypeError: none of the three has a setting of that name.
     """
-    left = {name: value for name, value in settings.items() if value is not None}
     parts: dict[str, Any] = {}
     for part in ("training", "backbone"):
         whole = getattr(config, part)
-        own = {name: left.pop(name) for name in {f.name for f in fields(whole)} & left.keys()}
-        parts[part] = replace(whole, **own)
-    return replace(config, **parts, **left)
+        own = {field.name for field in fields(whole)} & settings.keys()
+        parts[part] = replace(whole, **{name: settings.pop(name) for name in own})
+    return replace(config, **parts, **settings)
 
 
 @lru_cache(maxsize=16)
@@ -219,10 +224,8 @@ class Experiment:
         """
         steps = min(self.scale.num_steps, PRODUCT_TRAINING.num_steps)
         training = replace(PRODUCT_TRAINING, num_steps=steps)
-        num_rows = self.scale.num_rows
-        return trained(
-            self.grid, SurrogateConfig(training=training, num_rows=num_rows, seed=self.seed)
-        )
+        settings = {"num_rows": self.scale.num_rows, "seed": self.seed}
+        return trained(self.grid, SurrogateConfig(training=training, **settings))
 
     def regression(self) -> Surrogate:
         """The product's base 'quadratic'."""
@@ -316,29 +319,3 @@ def given(y_hat: Real) -> Bool:
 def context_mean(context: Dataset, test: Dataset) -> Real:
     """(R, Y) the mean of the context's outputs for every row: x is ignored."""
     return np.tile(context.y.mean(0), (len(test), 1))
-
-
-def printed(name: str) -> Any:
-    """A number of the paper, or a table of them: keys as the file has them, whole numbers as such.
-
-    Raises:
-        KeyError: the file has no such name.
-    """
-    return _plain(_all()[name])
-
-
-@cache
-def _all() -> dict[str, Any]:
-    return tomllib.loads((files("gridshift_paper") / "printed.toml").read_text(encoding="utf-8"))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {_key(name): _plain(one) for name, one in value.items()}
-    return tuple(_plain(one) for one in value) if isinstance(value, list) else value
-
-
-def _key(name: str) -> Any:
-    """'400' is 400, and 'mlp / 400' is ('mlp', 400)."""
-    first, *others = (int(part) if part.isdigit() else part for part in name.split(" / "))
-    return (first, *others) if others else first

@@ -17,7 +17,7 @@ from gridshift.pictures import BLUE, GREEN, GREY, ORANGE, RED
 from gridshift.study.text import real
 from gridshift_paper import claims as rules
 from gridshift_paper.artefacts import Artefact, Table, mean_and_spread
-from gridshift_paper.claims import Claim, Frame, Note, Numbers, Rows
+from gridshift_paper.claims import PAPER, Claim, Frame, Note, Numbers, Rows
 from gridshift_paper.figures import (
     NARROW,
     PAPERS,
@@ -27,13 +27,10 @@ from gridshift_paper.figures import (
     number_ticks,
     shared_legend,
 )
-from gridshift_paper.protocol import SPREAD, WIDE_SPREAD, Experiment, printed
+from gridshift_paper.protocol import SPREAD, WIDE_SPREAD, Experiment
 from gridshift_paper.records import Record, Study, on_outage
 from gridshift_paper.selection import by_seed, mean, measured, picked
 
-PAPER_MMD = printed("mmd")
-PAPER_FLOOR = printed("floor")
-PAPER_DROP = printed("drop")
 DISJOINT = 0.9
 """MMD from which the two topologies' values of an output hardly overlap."""
 SYMBOLS = {"v": "$|V|$", "theta": r"$\theta$", "q_gen": "$Q_g$", "p_slack": "$P_s$"}
@@ -171,7 +168,7 @@ def _tables_of_shift(rows: Rows) -> Iterator[Table]:
     yield Table(
         "How much closer ICW brings the topologies",
         ["loads", "moments of", ">paper", ">joint, times", ">each, times"],
-        [[loads, said, PAPER_DROP if (loads, moments) == ("independent", "many") else None,
+        [[loads, said, PAPER.drop if (loads, moments) == ("independent", "many") else None,
           *(mean_and_spread(mmd_drop(rows, loads, moments, column))
             for column in ("mmd", "mean_coordinate"))]
          for loads in ("independent", "same") for moments, said in MOMENTS.items()],
@@ -193,12 +190,12 @@ def _tables_of_moments(rows: Rows) -> Iterator[Table]:
         floor = at_level(rows, "mean, covariance", loads=loads)
         yield Table(
             f"MMD, loads {said}, ±20 %", ["matched", ">paper", ">same rows", ">many", ">context"],
-            [[level, PAPER_MMD.get(level),
+            [[level, PAPER.mmd.get(level),
               *(mean_and_spread(at_level(rows, level, m, loads)["mmd"]) for m in MOMENTS)]
              for level in levels],
             "Dealing the whitened rows to two samples at random gives "
             f"{real(mean(floor.null_low))} to {real(mean(floor.null_high))} in 95 of 100 cases; "
-            f"the paper's noise floor is {PAPER_FLOOR}.",
+            f"the paper's noise floor is {PAPER.floor}.",
         )  # fmt: skip
 
 
@@ -242,7 +239,7 @@ def draw_moments(rows: Rows) -> Figure:
             cells = [at_level(rows, level, moments).mmd for level in levels]
             errorbars(axes, at, cells, color=colour, marker=marker, ms=4, lw=1,
                       label=f"moments of {MOMENTS[moments]}")  # fmt: skip
-        told = [PAPER_MMD.get(level, np.nan) for level in levels]
+        told = [PAPER.mmd.get(level, np.nan) for level in levels]
         axes.plot(at, told, label="paper", **PAPERS)
         number_ticks(axes.yaxis, [0.02, 0.05, 0.1, 0.2, 0.5, 1])
         axes.set_ylim(0.015, 1.3)
@@ -285,7 +282,7 @@ def _fall(rows: Rows) -> Numbers:
     return {
         f"{drawn[loads]} and moments of {MOMENTS[moments]}": max(
             abs(mean(at_level(rows, level, moments, loads).mmd) / told - 1)
-            for level, told in PAPER_MMD.items()
+            for level, told in PAPER.mmd.items()
         )
         for loads, moments in product(drawn, MOMENTS)
     }
@@ -293,8 +290,8 @@ def _fall(rows: Rows) -> Numbers:
 
 TWO = "mean, covariance"
 ON_SHIFT = (
-    Claim(f"ICW lowers the joint MMD {PAPER_DROP} times at loads of ±50 %", "before over after",
-          _drops("many"), rules.NEAR, PAPER_DROP, "caption of Fig. 3",
+    Claim(f"ICW lowers the joint MMD {PAPER.drop} times at loads of ±50 %", "before over after",
+          _drops("many"), rules.NEAR, PAPER.drop, "caption of Fig. 3",
           Note("With other moments", _drops("same rows", "context"))),
     Claim("the three outputs that move most are nearly disjoint between the topologies, and "
           "collapse onto each other after ICW",
@@ -305,7 +302,7 @@ ON_MOMENTS = (
     Claim("MMD falls from 0.923 to 0.045 with the mean and to 0.029 with mean and covariance",
           "largest relative deviation from these; the paper doesn't tell which rows it takes",
           _fall, rules.in_one(rules.at_most(rules.TOLERANCE)), where="appendix A"),
-    Claim(f"the last of these is at the sampling noise floor, 1 / sqrt(N) = {PAPER_FLOOR}, and "
+    Claim(f"the last of these is at the sampling noise floor, 1 / sqrt(N) = {PAPER.floor}, and "
           "indistinguishable from noise",
           "MMD, with moments of the rows compared, over the upper end of the band that random "
           "deals give",

@@ -17,9 +17,9 @@ from gridshift.learn.moments import EPS, Moments
 from gridshift.pictures import GREY, RED
 from gridshift_paper import claims as rules
 from gridshift_paper.artefacts import Artefact, Table
-from gridshift_paper.claims import Claim, Frame, Note, Numbers, Rows, Undecided
+from gridshift_paper.claims import PAPER, Claim, Frame, Note, Numbers, Rows, Undecided
 from gridshift_paper.figures import DASHED, WIDE, draw_panels, dress, shared_legend
-from gridshift_paper.protocol import GRIDS, Experiment, Scale, printed
+from gridshift_paper.protocol import GRIDS, Experiment, Scale
 from gridshift_paper.records import Record, Study, on_outage
 from gridshift_paper.selection import measured, picked
 
@@ -30,9 +30,6 @@ REFERENCE = 50
 """Rows of the covariance that others converge to, in contexts: 20,000 at full scale."""
 CURVE = (0.25, 0.5, 0.75, 1, 1.5, 2, 2.5, 3.75, 5)
 """Sizes on the figures, in contexts of the scale: 100 to 2,000 at full scale."""
-PAPER_RANK = printed("rank")
-PAPER_DECADES = printed("decades")
-PAPER_DEVIATION = printed("deviation")
 LEADING = 5
 """Eigenvalues that the tables call leading; the paper names no number."""
 LIMITS = (-100, 60)
@@ -120,7 +117,7 @@ def ranks_of(values: np.ndarray) -> dict[str, float]:
 
 def _of_first_seed(rows: Rows) -> dict[str, Frame]:
     """Grid to the spectra of every size of the context."""
-    found = {grid: spectra_of(rows["covariance"], grid) for grid in PAPER_RANK}
+    found = {grid: spectra_of(rows["covariance"], grid) for grid in PAPER.rank}
     return {grid: spectra[0] for grid, spectra in found.items() if spectra}
 
 
@@ -142,7 +139,7 @@ def tabulate_spectra(rows: Rows) -> Iterator[Table]:
         "Directions of the covariance of 400 cases",
         ["grid", ">d", ">effective\nrank, paper", ">exp(entropy)", ">99 %\nof variance",
          ">99.99 %", f">above {EPS:g}", ">decades\nto 20th"],
-        [[GRIDS[grid].label, len(values), PAPER_RANK[grid], *ranks_of(values).values(),
+        [[GRIDS[grid].label, len(values), PAPER.rank[grid], *ranks_of(values).values(),
           _decades(values)] for grid, values in _at_400(rows).items()],
     )  # fmt: skip
 
@@ -201,7 +198,7 @@ def draw_spectra(rows: Rows) -> Figure:
         far = spectrum.columns[-1]
         axes.plot(spectrum.index, spectrum[far], color="black", lw=1, ls=":", label=f"{far:,}")
         axes.axhline(EPS, color=RED, lw=1, ls=DASHED, label="eps")
-        low, high = map(int, PAPER_RANK[grid].split("-"))
+        low, high = map(int, PAPER.rank[grid].split("-"))
         axes.axvspan(low, high, color="black", alpha=0.12, lw=0, label="paper's rank")
         axes.set_ylim(1e-12, 3 * spectrum.to_numpy().max())
 
@@ -241,8 +238,8 @@ def _draw_deviations(axes: Axes, spectrum: Frame, reference: int, colours: dict[
     few = spectrum.columns[0]
     expected = 100 * np.sqrt(2 / few)
     axes.axhspan(-expected, expected, color=GREY, alpha=0.15, lw=0, label=f"± sqrt(2/{few})")
-    axes.axhspan(-PAPER_DEVIATION, PAPER_DEVIATION, 0, LEADING / len(spectrum), color="black",
-                 alpha=0.25, lw=0, label=f"paper, ± {PAPER_DEVIATION}")  # fmt: skip
+    axes.axhspan(-PAPER.deviation, PAPER.deviation, 0, LEADING / len(spectrum), color="black",
+                 alpha=0.25, lw=0, label=f"paper, ± {PAPER.deviation}")  # fmt: skip
     decided = int((spectrum[spectrum.columns[-1]] > EPS).sum())
     axes.axvline(decided + 0.5, color=RED, lw=1, ls=DASHED, label="eps")
     axes.set_ylim(*LIMITS)
@@ -255,7 +252,7 @@ def _ranks(grid: str, rows: Rows) -> dict[str, float]:
 
 def _effective_rank(grid: str, rows: Rows) -> Numbers:
     """What may be meant by it; the paper doesn't say."""
-    low, high = map(int, PAPER_RANK[grid].split("-"))
+    low, high = map(int, PAPER.rank[grid].split("-"))
     ranks = _ranks(grid, rows)
     if {(rank > high) - (rank < low) for rank in ranks.values()} == {-1, 1}:
         raise Undecided("the paper doesn't define effective rank, and of the usual definitions "
@@ -267,7 +264,7 @@ def _by_grid(number: Callable[[Rows, str], float]) -> Callable[[Rows], Numbers]:
     """NaN where there are no rows of a grid."""
     return lambda rows: {
         grid: number(rows, grid) if grid in _of_first_seed(rows) else rules.NAN
-        for grid in PAPER_RANK
+        for grid in PAPER.rank
     }
 
 
@@ -292,10 +289,10 @@ SPECTRA = (
             "by definition", partial(_effective_rank, grid),
             rules.in_one(rules.between(*map(int, told.split("-")))), where="appendix H",
             beside=Note("By usual definitions", partial(_ranks, grid)))
-      for grid, told in PAPER_RANK.items()),
+      for grid, told in PAPER.rank.items()),
     Claim("the spectrum decays by 3 to 5 orders of magnitude over the first 10 to 20 indices",
           "orders of magnitude to the 20th", _by_grid(lambda rows, g: _decades(_at_400(rows)[g])),
-          rules.between(PAPER_DECADES[0] - 0.5, PAPER_DECADES[1] + 0.5), where="appendix H"),
+          rules.between(PAPER.decades[0] - 0.5, PAPER.decades[1] + 0.5), where="appendix H"),
     Claim("the whitening matrix is dominated by the leading eigenpairs",
           "weight of the first direction over that of the last", _by_grid(_weights), rules.above(1),
           where="appendix H",
@@ -304,16 +301,16 @@ SPECTRA = (
           "decide."),
 )  # fmt: skip
 DEVIATIONS = (
-    Claim(f"leading eigenvalues are within {PAPER_DEVIATION} % of the reference at N = 100",
+    Claim(f"leading eigenvalues are within {PAPER.deviation} % of the reference at N = 100",
           f"largest deviation of the {LEADING} leading ones, 100 cases from 2,000, %",
-          _leading_at(0, -2), rules.at_most(PAPER_DEVIATION)),
+          _leading_at(0, -2), rules.at_most(PAPER.deviation)),
     Claim("dominant eigenvalues stabilise by N = 200",
           f"largest deviation of the {LEADING} leading ones, 200 cases from 2,000, %",
-          _leading_at(1, -2), rules.at_most(PAPER_DEVIATION), where="Fig. 18"),
+          _leading_at(1, -2), rules.at_most(PAPER.deviation), where="Fig. 18"),
     Claim("eigenvalues at 1,500 cases hardly deviate from those at 2,000, which confirms that "
           "reference as converged",
           f"largest deviation of the {LEADING} leading ones, 2,000 cases from 20,000 others, %",
-          _leading_at(-2, -1), rules.at_most(PAPER_DEVIATION),
+          _leading_at(-2, -1), rules.at_most(PAPER.deviation),
           beside=Note("Of 1,500 cases from 2,000, which share three quarters of their rows",
                       _leading_at(-3, -2))),
 )  # fmt: skip

@@ -10,14 +10,13 @@ from gridshift.trial.cost import training_seconds
 from gridshift.trial.trial import measure_adaptation
 from gridshift_paper import claims as rules
 from gridshift_paper.artefacts import Artefact, Table, mean_and_spread
-from gridshift_paper.claims import Claim, Frame, Numbers, Rows
+from gridshift_paper.claims import PAPER, Claim, Frame, Numbers, Rows
 from gridshift_paper.protocol import (
     GRIDS,
     TOPOLOGIES,
     Experiment,
     Scale,
     errors_where_given,
-    printed,
     topology,
 )
 from gridshift_paper.records import Key, Record, Study
@@ -45,7 +44,6 @@ OWN = ("icw", "icw-paired", "tangent2-icw")
 NEEDS = {"nothing": "-", "network": "N", "solved cases": "C", "gradient steps": "G"}
 """Needs, short enough for a column."""
 
-PAPER_TABLE_3 = printed("table_3")
 GRIDS_OF_TABLE = ("case30", "case118")
 ADAPTED = {"icw": "ICW"} | RIVALS
 COSTS = ("training_topologies", "training_s", "num_solves", "data_s", "fit_s", "gradient_s",
@@ -168,7 +166,7 @@ def _quantity_table(frame: Frame, grid: str, quantity: str, title: str, first: i
         for name in present:
             ours = [by_seed(frame, quantity, method=name, topology=t) for t in TOPOLOGIES]
             rows.append((name, *map(mean_and_spread, ours)))
-            paper = PAPER_TABLE_3.get((name, grid))
+            paper = PAPER.table_3.get((name, grid))
             if paper:
                 theirs = paper[first : first + 3]
                 ratios = (mean(o) / p for o, p in zip(ours, theirs, strict=True))
@@ -236,7 +234,7 @@ def _unlike(names: Sequence[str], grids: Sequence[str], topology: str, rows: Row
     off = {}
     for grid, name in product(grids, names):
         ours = _mean(rows, grid, name, topology)
-        theirs = PAPER_TABLE_3[name, grid][TOPOLOGIES.index(topology)]
+        theirs = PAPER.table_3[name, grid][TOPOLOGIES.index(topology)]
         if ours == ours and not theirs / SAME < ours < SAME * theirs:
             off[f"{name} on {grid}"] = ours / theirs
     return f"{WHY_UNLIKE.get(names[0], INFERRED)}: {rules.listing(off)}" if off else ""
@@ -264,8 +262,8 @@ OVER_ICW = _each({f"{label}, {symbol}": _over(name, "N-2", q, "icw")
                   for name, label in RIVALS.items()
                   for q, symbol in (("v", "|V|"), ("theta_deg", "θ"))}, "case118")  # fmt: skip
 PAPER_OVER_ICW = {
-    f"{label}, {symbol} on case118": PAPER_TABLE_3[name, "case118"][place]
-    / PAPER_TABLE_3["icw", "case118"][place]
+    f"{label}, {symbol} on case118": PAPER.table_3[name, "case118"][place]
+    / PAPER.table_3["icw", "case118"][place]
     for name, label in RIVALS.items() for place, symbol in ((2, "|V|"), (5, "θ"))
 }  # fmt: skip
 ANGLES = {f"{label}, {t}": (name, t) for name, label in ZERO_SHOT.items() for t in ("N-1", "N-2")}
@@ -283,7 +281,7 @@ FINDINGS = (
     Claim("on case118 all three methods without a context exceed 2.6° of angle error under outages",
           "angle error, °", lambda rows: {key: _mean(rows, "case118", *where, "theta_deg")
                                           for key, where in ANGLES.items()},
-          rules.NEAR, {key: PAPER_TABLE_3[name, "case118"][3 + TOPOLOGIES.index(t)]
+          rules.NEAR, {key: PAPER.table_3[name, "case118"][3 + TOPOLOGIES.index(t)]
                        for key, (name, t) in ANGLES.items()}),
     Claim("ICW holds its base-case accuracy across N-1 and N-2",
           "growth of the |V| error to the worse outage", _each({"ICW": _grown("icw")}),

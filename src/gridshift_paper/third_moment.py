@@ -21,20 +21,11 @@ from gridshift.learn.third_moment import (
 from gridshift.learn.whitening import Affine, fit_zca
 from gridshift_paper import claims as rules
 from gridshift_paper.artefacts import Artefact, Table, mean_and_spread
-from gridshift_paper.claims import Claim, Note, Numbers, Rows, Undecided
-from gridshift_paper.protocol import (
-    QUANTITIES,
-    Experiment,
-    adapted,
-    errors_where_given,
-    printed,
-)
+from gridshift_paper.claims import PAPER, Claim, Note, Numbers, Rows, Undecided
+from gridshift_paper.protocol import QUANTITIES, Experiment, adapted, errors_where_given
 from gridshift_paper.records import Record, Study, crossed, on_outage
 from gridshift_paper.selection import by_seed, mean_ratio, measured, picked
 
-PAPER_ROUND_TRIP = printed("round_trip")
-PAPER_RISE = printed("rise")
-PAPER_VOLTAGE_RATIO = printed("voltage_ratio")
 DOMAINS = {"base": "base", "N-2": "N-2 Most"}
 BOUNDS = (0.05, 0.1, 0.25, 0.5, 1.0, STEEPEST)
 """Largest |e| that is allowed."""
@@ -92,7 +83,7 @@ ROUND_TRIP = Study(
 def tables(rows: Rows) -> tuple[Table, Table]:
     """There and back, beside the parabola that folds."""
     frame, body, folds = measured(rows, "round-trip"), [], []
-    for name, paper in PAPER_ROUND_TRIP.items():
+    for name, paper in PAPER.round_trip.items():
         part = frame[frame["set"] == name]
         kind = "max" if name == "validation" else "mean"
         errors = [mean_and_spread(part[f"{kind}{column}"]) for column in ("", "_single", "_y")]
@@ -209,8 +200,8 @@ def third_tables(rows: Rows) -> Iterator[Table]:
         yield Table(
             f"Level 3 over level 2 by bound of |e| and recentring, {label}, case30",
             (">largest |e|", "recentred", ">N-2, overall", ">N-2, |V|", ">base, |V|"),
-            [*lines, ("", "paper", 1 + PAPER_RISE["MLP"], PAPER_VOLTAGE_RATIO["N-2 Most"],
-                      PAPER_VOLTAGE_RATIO["base"])] if np.isfinite(lines[0][2]) else (),
+            [*lines, ("", "paper", 1 + PAPER.rise["MLP"], PAPER.voltage_ratio["N-2 Most"],
+                      PAPER.voltage_ratio["base"])] if np.isfinite(lines[0][2]) else (),
         )  # fmt: skip
     part = picked(rows[THIRD.name], base="exact", topology="N-2", bound=STEEPEST, recentred="no")
     yield Table(

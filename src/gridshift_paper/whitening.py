@@ -12,9 +12,9 @@ from gridshift.arrays import Real
 from gridshift.learn.moments import EPS, Moments, Spectrum, inverse_square_root
 from gridshift_paper import claims as rules
 from gridshift_paper.artefacts import Artefact, Table, mean_and_spread
-from gridshift_paper.claims import Claim, Count, Frame, Note, Numbers, Rows
-from gridshift_paper.context_sweep import PAPER_SWEEP, QUANTITIES, SIZES, prefixes
-from gridshift_paper.networks import PAPER_CAPACITY, coefficient_of_determination
+from gridshift_paper.claims import PAPER, Claim, Count, Frame, Note, Numbers, Rows
+from gridshift_paper.context_sweep import QUANTITIES, SIZES, prefixes
+from gridshift_paper.networks import coefficient_of_determination
 from gridshift_paper.protocol import (
     GRIDS,
     Experiment,
@@ -27,7 +27,6 @@ from gridshift_paper.protocol import (
 from gridshift_paper.records import Key, Record, Study, crossed, on_outage
 from gridshift_paper.selection import by_seed, mean, measured, picked
 from gridshift_paper.spectra import BOTH
-from gridshift_paper.table_2 import PAPER_TABLE_2
 
 NUM_ROTATIONS = 200
 """Whiteners drawn at random that the optimal one is held against."""
@@ -220,14 +219,14 @@ EPS_SCAN = Study(
 def _off_table_8(frame: Frame, grid: str) -> float:
     """Mean size of the logarithm, base 2, of ours over Table VIII's, all sizes and quantities."""
     means = picked(frame, topology="N-1").groupby("n")[list(QUANTITIES)].mean()
-    ratios = [means.loc[n, q] / told[k] for n, told in PAPER_SWEEP[grid].items() if n in means.index
+    ratios = [means.loc[n, q] / told[k] for n, told in PAPER.sweep[grid].items() if n in means.index
               for k, q in enumerate(QUANTITIES)]  # fmt: skip
     return float(np.abs(np.log2(ratios)).mean()) if ratios else rules.NAN
 
 
 def _tables_of_scan(rows: Rows) -> Iterator[Table]:
     frame = measured(rows, EPS_SCAN.name)
-    most = {grid: max(PAPER_SWEEP[grid]) for grid in SIZES}
+    most = {grid: max(PAPER.sweep[grid]) for grid in SIZES}
     for base, label in (("exact", "exact base"), ("mlp", "network of appendix C, one seed")):
         lines, trained_ = [], base == "mlp"
         for eps, at in picked(frame, base=base, transform="zca").groupby("eps"):
@@ -236,9 +235,9 @@ def _tables_of_scan(rows: Rows) -> Iterator[Table]:
             v = [mean(picked(at, grid=grid, n=n).v) for grid, n in most.items()]
             fit = [mean(by_seed(at, "r2", grid="case30"))] if trained_ else []
             lines.append((f"{eps:g}", *map(mean_and_spread, on_30), *off, *v, *fit))
-        paper = (*PAPER_TABLE_2["mlp"]["ICW"][2:], None, None,
-                 *(PAPER_SWEEP[grid][n][2] for grid, n in most.items()),
-                 *[PAPER_CAPACITY[256][0]] * trained_)  # fmt: skip
+        paper = (*PAPER.table_2["mlp"]["ICW"][2:], None, None,
+                 *(PAPER.sweep[grid][n][2] for grid, n in most.items()),
+                 *[PAPER.capacity[256][0]] * trained_)  # fmt: skip
         yield Table(
             f"Regularisation of the covariance, {label}",
             [">eps", ">case30,\nN-2", ">case30,\nN-1", ">off Table VIII,\n118", ">off,\n300",
@@ -252,7 +251,7 @@ def _tables_of_scan(rows: Rows) -> Iterator[Table]:
         "z-score without eps inside the root, case30, overall error",
         ["base", ">eps", ">N-2", ">N-1", ">paper, N-2", ">paper, N-1"],
         [(base, f"{eps:g}", *(mean(by_seed(one, "overall", topology=t)) for t in ("N-2", "N-1")),
-          *PAPER_TABLE_2["mlp"]["Z-Score(ctx)"][2:])
+          *PAPER.table_2["mlp"]["Z-Score(ctx)"][2:])
          for (base, eps), one in (part.groupby(["base", "eps"]) if len(part) else ())],
         "One seed, one context.",
     )  # fmt: skip

@@ -13,12 +13,11 @@ import pytest
 
 from gridshift.learn.moments import EPS
 from gridshift_paper.artefacts import MODULES, artefact
-from gridshift_paper.claims import Judged, Rows, Verdict, decided
-from gridshift_paper.protocol import GRIDS
+from gridshift_paper.claims import PAPER, Judged, Rows, Verdict, decided
+from gridshift_paper.protocol import FIT_300, GRIDS, WIDE
 from gridshift_paper.report import Section, claims_table
 from gridshift_paper.spectra import CURVE
-from gridshift_paper.table_2 import PAPER_COLUMNS, PAPER_TABLE_2, ROWS
-from gridshift_paper.table_3 import PAPER_TABLE_3
+from gridshift_paper.table_2 import PAPER_COLUMNS, ROWS
 from gridshift_paper.third_moment import BOUNDS, RECENTRED
 
 ERRORS = ("overall", "p_slack", "q_gen", "v", "theta", "theta_deg")
@@ -47,7 +46,7 @@ def every(measured=ERRORS, also=None, **keys) -> pd.DataFrame:
 def variants() -> pd.DataFrame:
     made = every(
         (*ERRORS, "fit_s", "predict_1000_s", "mismatch_median"), {"num_steps": 40_000},
-        grid=tuple(GRIDS), backbone=("mlp", "transformer", "pfgnn"), seed=SEEDS,
+        grid=tuple(GRIDS), backbone=("mlp", "transformer", "pfgnn", *FIT_300), seed=SEEDS,
         transform=("identity", "residual", "zscore", "zca", "zca-sas"), topology=TOPOLOGIES,
         statistics=("frozen", "ctx", "ctx-2"),
     )  # fmt: skip
@@ -69,7 +68,7 @@ def times() -> pd.DataFrame:
     grids = tuple(GRIDS)
     solves = every(("engine_s", "pandapower_s"), grid=grids, part=("solve",), backbone=("",))
     names = ("fit_s", "predict_s", "predict_tuned_s", "step_s")
-    networks = every(names, grid=grids, part=("network",), backbone=("mlp", "pfgnn"))
+    networks = every(names, grid=grids, part=("network",), backbone=("mlp", "pfgnn", WIDE))
     return pd.concat([solves, networks], ignore_index=True)
 
 
@@ -191,12 +190,12 @@ def made_up() -> dict[str, pd.DataFrame]:
             grid=tuple(GRIDS),
         ),
         "closed-form": every(
-            ERRORS, {"num_solves": 400}, backbone=("mlp", "pfgnn"),
+            ERRORS, {"num_solves": 400}, backbone=("mlp", "pfgnn", *FIT_300),
             method=("frozen", "context-mean", "icw", "icw-paired", "ridge"), **contexts,
         ),
         "gradient-curves": every(
-            ERRORS, {"num_solves": 400}, backbone=("mlp", "pfgnn"), kind=("fine-tune", "scratch"),
-            target=("no-norm", "zscore"), num_steps=STEPS, **contexts,
+            ERRORS, {"num_solves": 400}, backbone=("mlp", "pfgnn", WIDE), num_steps=STEPS,
+            kind=("fine-tune", "scratch"), target=("no-norm", "zscore"), **contexts,
         ),
         "band-30": every(
             grid=("case118",), tercile=("low", "mid", "high"), outage=("line:1", "line:2"),
@@ -307,7 +306,7 @@ def test_the_papers_own_table_2_makes_its_claims_true():
         {"grid": "case30", "backbone": backbone, "transform": ROWS[variant][0],
          "statistics": ROWS[variant][1], "topology": topology, "seed": 0, "overall": error,
          "fit_s": 0.0, "predict_1000_s": cells[0]}
-        for backbone, variants in PAPER_TABLE_2.items()
+        for backbone, variants in PAPER.table_2.items()
         for variant, cells in variants.items()
         for topology, error in zip(PAPER_COLUMNS[1:], cells[1:], strict=True)
     ]  # fmt: skip
@@ -326,8 +325,8 @@ def test_the_papers_own_table_2_makes_its_claims_true():
 
 def test_the_papers_own_table_3_makes_its_claims_true_but_one():
     """Its ICW is 4.4 times worse on N-2 than on the intact case30."""
-    frozen = {("frozen", grid): PAPER_TABLE_3["pfgnn", grid] for grid in ("case30", "case118")}
-    numbers = {**PAPER_TABLE_3, **frozen}
+    frozen = {("frozen", grid): PAPER.table_3["pfgnn", grid] for grid in ("case30", "case118")}
+    numbers = {**PAPER.table_3, **frozen}
     rows = [
         {"grid": grid, "method": method, "topology": topology, "seed": 0, "v": cells[place],
          "theta_deg": cells[place + 3], "overall": cells[place], "data_s": 1.0, "fit_s": 0.0,

@@ -5,9 +5,10 @@ import pytest
 
 from gridshift.adapt.methods import METHODS
 from gridshift_paper import table_3
+from gridshift_paper.claims import PAPER
 from gridshift_paper.protocol import Experiment, topology
 from gridshift_paper.records import Book
-from gridshift_paper.table_3 import ARTEFACTS, GROUPS, METHODS_STUDY, PAPER_TABLE_3, REFERENCES
+from gridshift_paper.table_3 import ARTEFACTS, GROUPS, METHODS_STUDY, REFERENCES
 
 SOME = ("frozen", "icw", "ridge", "deepopf-ft", "references")
 
@@ -28,7 +29,7 @@ def book(tmp_path_factory):
 def test_the_table_has_every_published_competitor_and_they_are_all_in_the_roster():
     names = {name for group in GROUPS.values() for name in group} - set(REFERENCES)
     assert names <= set(METHODS)
-    assert {name for name, _ in PAPER_TABLE_3} <= names
+    assert {name for name, _ in PAPER.table_3} <= names
 
 
 def test_the_papers_numbers_stand_below_ours(book):
@@ -36,7 +37,7 @@ def test_the_papers_numbers_stand_below_ours(book):
     names = [row[0] for row in v.rows]
     at = names.index("deepopf-ft")
     assert names[at + 1 : at + 3] == ["  paper", "  ours / paper"]
-    assert v.rows[at + 1][1:] == PAPER_TABLE_3["deepopf-ft", "case30"][:3]
+    assert v.rows[at + 1][1:] == PAPER.table_3["deepopf-ft", "case30"][:3]
     assert "frozen" in names
     assert names[names.index("frozen") + 1] != "  paper"
 

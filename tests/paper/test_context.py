@@ -7,9 +7,9 @@ import scipy.linalg
 
 from gridshift.learn.moments import EPS
 from gridshift_paper import context_size, context_sweep, spectra
-from gridshift_paper.claims import Judged, Verdict
+from gridshift_paper.claims import PAPER, Judged, Verdict
 from gridshift_paper.context_size import SIZES, captured
-from gridshift_paper.context_sweep import ORDERS, PAPER_SWEEP, SWEEP, pool, prefixes
+from gridshift_paper.context_sweep import ORDERS, SWEEP, pool, prefixes
 from gridshift_paper.outages import COMPENSATION
 from gridshift_paper.protocol import GRIDS, Experiment
 from gridshift_paper.records import Book
@@ -138,8 +138,8 @@ def swept(grid, base, errors):
 
 def test_the_sweep_is_judged_in_the_papers_order_and_in_a_random_one():
     """From made-up rows, as its grids are too large for a test."""
-    paper = {n: row[0] for n, row in PAPER_SWEEP["case118"].items()}
-    others = {n: row[1:3] for n, row in PAPER_SWEEP["case118"].items()}
+    paper = {n: row[0] for n, row in PAPER.sweep["case118"].items()}
+    others = {n: row[1:3] for n, row in PAPER.sweep["case118"].items()}
     errors = {"unshuffled": paper, "shuffled": {400: 0.002, 1600: 0.00195}}
     frame = pd.DataFrame(swept("case118", "exact", errors))
     for row, n in enumerate(frame.n):

@@ -8,8 +8,9 @@ import pytest
 
 from gridshift_paper import band, cost_plane, gradient_steps
 from gridshift_paper import deployment as table_4
-from gridshift_paper.band import BAND, PAPER_BAND_RATIO, band_ratios, picks
-from gridshift_paper.deployment import PAPER_DEPLOYMENT, SWEEP, TIMES, Seconds, totals
+from gridshift_paper.band import BAND, band_ratios, picks
+from gridshift_paper.claims import PAPER
+from gridshift_paper.deployment import SWEEP, TIMES, Seconds, totals
 from gridshift_paper.gradient_steps import (
     CLOSED_FORM,
     CURVES,
@@ -51,7 +52,7 @@ def rows(book):
 
 def paper_times(grid: str) -> dict[str, pd.DataFrame]:
     """The paper's own seconds an outage, as our studies would have measured them."""
-    number, data, icw, tuned, gradient, *_ = PAPER_DEPLOYMENT[grid]
+    number, data, icw, tuned, gradient, *_ = PAPER.deployment[grid]
     solve = {"grid": grid, "part": "solve", "backbone": "", "engine_s": 0.0}
     network = {"grid": grid, "part": "network", "backbone": "mlp", "fit_s": 0.0}
     return {
@@ -67,12 +68,12 @@ def paper_times(grid: str) -> dict[str, pd.DataFrame]:
     }
 
 
-@pytest.mark.parametrize("grid", PAPER_DEPLOYMENT)
+@pytest.mark.parametrize("grid", PAPER.deployment)
 def test_the_papers_seconds_give_the_papers_totals(grid):
     icw, tuned = totals(paper_times(grid), grid).values()
     # the paper prints whole seconds, of parts given to a millisecond
-    assert icw == pytest.approx(PAPER_DEPLOYMENT[grid][5], abs=0.6)
-    assert tuned == pytest.approx(PAPER_DEPLOYMENT[grid][6], abs=0.6)
+    assert icw == pytest.approx(PAPER.deployment[grid][5], abs=0.6)
+    assert tuned == pytest.approx(PAPER.deployment[grid][6], abs=0.6)
 
 
 def test_a_cost_is_solves_and_steps_and_prediction():
@@ -176,7 +177,7 @@ def test_artefacts_are_made_from_rows_and_say_so_if_there_are_none(artefact, row
 
 
 def test_the_papers_numbers_stand_beside_ours(rows):
-    assert PAPER_BAND_RATIO == 0.83
+    assert PAPER.band_ratio == 0.83
     speed_ups, table = list(table_4.tables(rows))[:2]
     assert speed_ups.rows[0][:2] == ("case30", "34×")
     ours, paper = table.rows[:2]

@@ -3,17 +3,10 @@ import pytest
 
 from gridshift.learn.whitening import fit_zca
 from gridshift_paper import shift, third_moment
+from gridshift_paper.claims import PAPER
 from gridshift_paper.protocol import GRIDS, WIDE_SPREAD, Experiment
 from gridshift_paper.records import Book
-from gridshift_paper.shift import (
-    DISTANCES,
-    HISTOGRAMS,
-    LEVELS,
-    PAPER_DROP,
-    PAPER_MMD,
-    at_level,
-    mmd_drop,
-)
+from gridshift_paper.shift import DISTANCES, HISTOGRAMS, LEVELS, at_level, mmd_drop
 from gridshift_paper.third_moment import ROUND_TRIP
 from tests.paper.conftest import TINY
 
@@ -123,8 +116,8 @@ def test_the_sinh_arcsinh_map_loses_nothing_and_the_parabola_is_beside_it(book):
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("operator-shift", [PAPER_DROP]),
-        ("mmd-by-moment", list(PAPER_MMD.values())),
+        ("operator-shift", [PAPER.drop]),
+        ("mmd-by-moment", list(PAPER.mmd.values())),
         ("round-trip", [1.88e-9, 1.97e-9, 2.4e-7]),
     ],
 )
