@@ -167,8 +167,7 @@ def decided(_: Rows) -> str:
 
 
 NETWORK_DECIDES = (
-    "the network's own error decides: our network and exact solutions, between which the paper's "
-    "network was, don't agree"
+    "the network's own error decides: bases of ours, between which the paper's was, don't agree"
 )
 
 
@@ -214,8 +213,8 @@ def own_error(
 ) -> Callable[[Rows], str]:
     """Where a network's own error decides, a claim stays open (`Claim.unless`).
 
-    Numbers are named 'what, base', and bases are exact solutions and a network, between which the
-    paper's was. A claim is decided if it passes around both, or fails around both on one side.
+    Numbers are named 'what, base'; the paper's network was better than one base and worse than the
+    other. A claim is decided if it passes around both, or fails around both on one side.
     """
 
     def reason(rows: Rows) -> str:

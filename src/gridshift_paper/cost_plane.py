@@ -28,6 +28,7 @@ from gridshift_paper.protocol import FIT_300, WIDE
 NETWORKS_300 = {"mlp": "network of appendix C", WIDE: "width 1,024, one seed"}
 PAPER_STEPS_300 = PAPER.deployment["case300"][4]
 """Seconds of 4,000 steps on 300 buses."""
+PAPER_ICW_N2 = PAPER.table_2["mlp"]["ICW"][2]
 NEAR_FLOOR = 1.5
 """Error over that of the best gradient steps up to which one is near the accuracy floor."""
 WAYS = {
@@ -137,6 +138,8 @@ def draw_position(rows: Rows) -> Figure:
             _plot(axes, points, color=colour, marker=marker, label=label)
         _levels(axes, rows, "overall", grid, 400)
         _star(axes, closed_form(rows, "overall", "icw", grid, 400), BLUE, label="ICW")
+        if grid == "case30":
+            _papers(axes, 400, PAPER.icw_cost["mlp", 400], PAPER_ICW_N2, label="the paper's ICW")
 
     grids = [grid for grid in ("case30", "case118") if contexts_of(rows, grid)]
     return _draw({g: f"{g}, N-2 Most" for g in grids}, panel, 3.1, "overall MAE (p.u., rad)")

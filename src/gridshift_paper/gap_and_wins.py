@@ -29,6 +29,7 @@ from gridshift_paper.figures import (
 from gridshift_paper.outages import (
     OUTAGES,
     OUTAGES_300,
+    OUTAGES_FIT,
     OUTAGES_PRODUCT,
     TENFOLD,
     TERCILES,
@@ -36,6 +37,7 @@ from gridshift_paper.outages import (
     grids_of,
     intact,
     num_unsolvable,
+    of_300,
     outages,
     outages_by_seed,
     terciles,
@@ -141,10 +143,10 @@ def draw_gap(grid: str, rows: Rows) -> Figure:
 
 
 def frames(rows: Rows) -> Mapping[str, Frame]:
-    """Rows of each grid that was measured."""
+    """Rows of each grid that was measured; case300's of two networks."""
     return {
-        grid: frame_of(rows, study, grid)
-        for study in (OUTAGES, OUTAGES_300)
+        f"{grid}, width 1,024" if study is OUTAGES_FIT else grid: frame_of(rows, study, grid)
+        for study in dict.fromkeys((OUTAGES, OUTAGES_300, of_300(rows)))
         for grid in grids_of(rows, study)
     }
 
@@ -195,11 +197,13 @@ def win_tables(rows: Rows) -> Iterator[Table]:
 
 def draw_wins(rows: Rows) -> Figure:
     """Error after adaptation over the frozen error, against the frozen error."""
-    errors = {grid: outages(frame, "overall") for grid, frame in frames(rows).items()}
+    found = {frame.grid.iloc[0]: (name, frame) for name, frame in frames(rows).items()}
+    errors = {grid: outages(frame, "overall") for grid, (_, frame) in found.items()}
     methods, titles = ("icw", "icw-paired"), {}
     for grid, error in errors.items():
         icw, paired = (int((error[method] >= error["frozen"]).sum()) for method in methods)
-        titles[grid] = (f"{GRIDS[grid].label}, {len(error)} outages: worse on\n{icw} (ICW), "
+        name = found[grid][0].replace(grid, GRIDS[grid].label)
+        titles[grid] = (f"{name}, {len(error)} outages:\nworse on {icw} (ICW), "
                         f"{paired} (paired ICW)")  # fmt: skip
 
     def panel(axes: Axes, grid: str) -> None:
@@ -211,7 +215,7 @@ def draw_wins(rows: Rows) -> Figure:
         plain_ticks(axes.xaxis, axes.get_xlim())
 
     return draw_panels(
-        titles, panel, "run the studies outages and outages-300", 2.7, log="xy", grid="both",
+        titles, panel, "run the studies outages and outages-300-fit", 2.7, log="xy", grid="both",
         x="Overall MAE, frozen (p.u., rad)", y="Overall MAE, adapted / frozen",
         legend="upper center", handles=method_handles(*methods), sharey=True,
     )  # fmt: skip
@@ -265,9 +269,9 @@ def _on_gap(grid: str) -> tuple[Claim | Note, ...]:
     )  # fmt: skip
 
 
-def _losses(grid: str, rows: Rows) -> Numbers:
+def _losses(name: str, rows: Rows) -> Numbers:
     """Outages that ICW loses, and whether sampling or the network is the reason."""
-    frame = frames(rows).get(grid)
+    frame = frames(rows).get(name)
     if frame is None:
         return {}
     error, base = outages(frame, "overall"), intact(frame, "overall").mean()
@@ -303,10 +307,10 @@ ARTEFACTS = (
     ),
     Artefact(
         "win-counts", "", "outage by outage, which method is the better one",
-        (OUTAGES, OUTAGES_300, OUTAGES_PRODUCT), win_tables, draw_wins,
+        (OUTAGES, OUTAGES_300, OUTAGES_FIT, OUTAGES_PRODUCT), win_tables, draw_wins,
         (
-            *(Note(f"{grid}: outages on which it is worse than the frozen surrogate",
-                   partial(_losses, grid)) for grid in GRIDS),
+            *(Note(f"{name}: outages on which it is worse than the frozen surrogate",
+                   partial(_losses, name)) for name in (*GRIDS, "case300, width 1,024")),
             Note("case118, the product's network, without dropout, whose frozen error is smaller: "
                  "outages on which ICW is worse than it. The 7 above are of the paper's network, "
                  "the 44 of README of this one", _product),

@@ -28,6 +28,7 @@ from gridshift_paper.claims import Frame, Rows
 from gridshift_paper.protocol import (
     GRIDS,
     SPREAD,
+    WIDE,
     WIDE_SPREAD,
     Experiment,
     Scale,
@@ -68,17 +69,20 @@ def num_unsolvable(grid: str, size: int = 1) -> int:
 
 def _chosen(grid: str, size: int, scale: Scale) -> tuple[str, ...]:
     """Outages of a sweep at this scale: all, or some evenly over the list."""
-    outages, _ = connected_outages(grid, size)
+    outages = connected_outages(grid, size)[0]
     if scale.max_outages is None or scale.max_outages >= len(outages):
         return outages
     where = np.linspace(0, len(outages) - 1, scale.max_outages).round().astype(int)
     return tuple(outages[i] for i in where)
 
 
-def _keys(scale: Scale, *, grids: Sequence[str], size: int = 1) -> Iterator[Key]:
+def _keys(
+    scale: Scale, *, grids: Sequence[str], size: int = 1, num_seeds: int | None = None
+) -> Iterator[Key]:
     """The intact grid and every outage of `size` lines, for each grid and seed."""
     for grid in scale.grids_of(*grids):
-        yield from crossed(grid=[grid], seed=scale.seeds, outage=("", *_chosen(grid, size, scale)))
+        outages = ("", *_chosen(grid, size, scale))
+        yield from crossed(grid=[grid], seed=scale.seeds[:num_seeds], outage=outages)
 
 
 @lru_cache(maxsize=4)
@@ -88,7 +92,7 @@ def _intact_rows(experiment: Experiment) -> Real:
 
 def _measure(
     experiment: Experiment, *, methods: tuple[str, ...], perfect: tuple[str, ...] = (),
-    spread: float = SPREAD, physics: bool = True, distances: bool = False,
+    spread: float = SPREAD, physics: bool = True, distances: bool = False, backbone: str = "mlp",
 ) -> list[Record]:  # fmt: skip
     """Rows of one outage and one seed, one for each method and reference level.
 
@@ -100,14 +104,16 @@ def _measure(
         physics: measure the power balance of `BALANCED` and of the solver's rows too.
         distances: measure the MMD between the intact grid's rows and the outage's too, raw (in the
             row of `frozen`) and whitened.
+        backbone: of the surrogates.
     """
     experiment = replace(experiment, spread=spread)
     context, test = experiment.context(), experiment.test()
     longer = experiment.context(10 * experiment.scale.num_context, draw=1)
+    base = partial(experiment.base, backbone=backbone)
 
     def predicted(method: str, context: Dataset) -> Real:
-        base = experiment.base(transform=METHODS[method].transform or "zca")
-        return adapted(method, base, context).predict(test.x)
+        surrogate = base(transform=METHODS[method].transform or "zca")
+        return adapted(method, surrogate, context).predict(test.x)
 
     with warnings.catch_warnings():
         # case300 has 600 outputs and contexts of 400: how that goes is what the rows tell
@@ -115,7 +121,7 @@ def _measure(
         y_hats = {name: predicted(name, context) for name in methods}
         y_hats[TENFOLD] = predicted("icw", longer)
         if perfect:
-            known = {name: experiment.base(transform=PERFECT[name]).transform for name in perfect}
+            known = {name: base(transform=PERFECT[name]).transform for name in perfect}
             y_hats |= experiment.reference_levels(context, test, known)
         rows = {name: _errors(test, y_hat) for name, y_hat in y_hats.items()}
         if physics:
@@ -125,7 +131,7 @@ def _measure(
         if distances and experiment.outage:
             intact = _intact_rows(replace(experiment, outage=""))
             rows["frozen"]["mmd"] = mmd(intact, test.y)
-            rows["icw"]["mmd"] = _whitened_distance(experiment.base(), intact, test.y, context.y)
+            rows["icw"]["mmd"] = _whitened_distance(base(), intact, test.y, context.y)
     failed = {
         "failed_context": context.num_solves - len(context),
         "failed_test": test.num_solves - len(test),
@@ -189,6 +195,12 @@ OUTAGES_300 = Study(
     about="Errors of every single-line outage of case300, by the methods of the ZCA surrogate.",
     keys=partial(_keys, grids=("case300",)),
     measure=partial(_measure, methods=ZCA_METHODS, perfect=("perfect",), physics=False),
+)
+OUTAGES_FIT = Study(
+    name="outages-300-fit",
+    about="The same around the network that fits case300, one seed.",
+    keys=partial(_keys, grids=("case300",), num_seeds=1),
+    measure=partial(OUTAGES_300.measure, backbone=WIDE),
 )
 
 
@@ -282,6 +294,13 @@ def frame_of(rows: Rows, study: Study, grid: str | None = None) -> Frame:
     complete = num_outages.index[num_outages == num_outages.groupby("grid").transform("max")]
     frame = frame[pd.MultiIndex.from_frame(frame[["grid", "seed"]]).isin(complete)]
     return frame.assign(theta_deg=np.rad2deg(frame.theta))
+
+
+def of_300(rows: Rows) -> Study:
+    """Outages of case300 around the network that fits it, once all are measured."""
+    fit, whole = (rows.get(study.name, pd.DataFrame()) for study in (OUTAGES_FIT, OUTAGES_300))
+    complete = len(fit) and (not len(whole) or {*fit.outage} >= {*whole.outage})
+    return OUTAGES_FIT if complete else OUTAGES_300
 
 
 def grids_of(rows: Rows, study: Study) -> list[str]:

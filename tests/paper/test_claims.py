@@ -146,6 +146,10 @@ def made_up() -> dict[str, pd.DataFrame]:
             SWEPT, none_failed, grid=("case300",), seed=SEEDS, outage=OUTAGES,
             method=SWEEP_METHODS[:6],
         ),
+        "outages-300-fit": every(
+            SWEPT, none_failed, grid=("case300",), seed=SEEDS[:1], outage=OUTAGES,
+            method=SWEEP_METHODS[:6],
+        ),
         "pairs": every(SWEPT, none_failed, outage=PAIRS, method=SWEEP_METHODS[:4], **one_grid),
         "context-size-case30": sizes("case30"),
         "context-size-case118": sizes("case118"),
@@ -271,7 +275,7 @@ def test_no_number_is_made_up_where_rows_are_missing(name):
 
 def test_no_claim_is_made_twice_and_none_was_lost():
     said = [one.claim.says for name in NAMES for one in judged(name)]
-    assert len(said) == len(set(said)) == 102
+    assert len(said) == len(set(said)) == 104
 
 
 def test_every_claim_says_where_the_paper_makes_it():
@@ -285,9 +289,9 @@ def test_every_claim_says_where_the_paper_makes_it():
 @pytest.mark.parametrize(
     ("name", "words", "paper"),
     [
-        ("per-metric-n1", "overall error: 13", [13, 15]), ("per-metric-n2", "6 to 28", [6, 28]),
+        ("per-metric-n1", "overall error: 13", [13]), ("per-metric-n2", "6 to 28", [6, 28]),
         ("mae-by-moment", "12.7%", [0.127, 0.33]), ("context-size-118", "66 %", 0.66),
-        ("context-sweep", "8.3 to 17.2", [8.3, 17.2, 17.2 / 8.3]), ("band-30", "0.83", 0.83),
+        ("context-sweep", "8.3 to 17.2", [8.3, 17.2, 17.2 / 8.3]), ("band-30", "0.83", 2 * [0.83]),
         ("deployment-cost", "21 to 34", [34.3, 22.3, 21.3]), ("operator-shift", "28.9", 28.9),
         ("n2-pairs", "7.6", [7.6, 2.3]),
         ("scratch-no-norm", "645 times", 645), ("capacity", "34 times", 34),
