@@ -41,6 +41,8 @@ ACCELERATE_FROM = 3
 NEAR = 1e-2
 """Mismatch, as a multiple of the tolerance base, below which Newton goes on from where the chord
 steps have led."""
+ACCELERATE_NEAR = 1
+"""The same for rows that start from their solutions on the intact grid: decision 0010."""
 NOWHERE = FromIntact(np.empty(0), np.empty(0), np.empty(0), np.empty(0, np.int64))
 CHUNK = 512
 """Rows that go to Newton's method at a time: bounds the memory they need."""
@@ -168,7 +170,8 @@ class Engine(Topologies):
         scenarios = np.full((NUM_OF_SCENARIO, rows), np.nan)
         if topology.solved(tol) and topology.trusted:
             batch = self.batch(topology, load_p, load_q, q_limits)
-            stopping = Stopping(tol * self.unit, CHORD_STEPS, ACCELERATE_FROM)
+            accelerate_from = ACCELERATE_NEAR if len(intact.order) else ACCELERATE_FROM
+            stopping = Stopping(tol * self.unit, CHORD_STEPS, accelerate_from)
 
             def kernel(statistics: Statistics, out: Rows, first: int, last: int) -> None:
                 chord, own = taken(self._tally_spare) or self._tally_work()
