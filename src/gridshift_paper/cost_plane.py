@@ -192,7 +192,7 @@ def _by_context(axes: Axes, rows: Rows, grid: str, backbone: str) -> None:
                 rows, "v", grid, backbone, kind="fine-tune", target=target, num_context=num
             )
             _plot(axes, points, line, color=colour, marker=marker)
-        size = 13 if num == 400 else 8  # stars at nearly the same cost stay apart
+        size = 16 if num == 400 else 7  # stars at nearly the same cost stay apart
         _star(axes, closed_form(rows, "v", "icw", grid, num, backbone), colour, ms=size)
 
 

@@ -7,12 +7,14 @@ import pandapower
 import pytest
 
 from gridshift.errors import GridshiftError
+from gridshift.grid.limited_balance import check_limited
 from gridshift.grid.powerflow import RowStatus, solve
 from gridshift.grid.reactive import bus_limits
 from gridshift.grid.readers.pandapower_source import builtin_net, quiet_pandapower
 from gridshift.grid.scenarios import LoadScenarios, named_rng, nominal_loads, sample_loads
 from gridshift.grid.statistics import Limits
 from gridshift.grid.streaming import stream_rows
+from tests.reference.limited_newton import Limited, LimitedGrid
 
 
 def drawn(network, num_rows, spread=0.4):
@@ -172,3 +174,27 @@ def test_rows_without_a_solution_are_marked(case14):
     assert found.status[0] not in (RowStatus.SOLVED, RowStatus.NOT_RUN)
     assert np.isnan(found.voltage).all()
     assert not found.at_limit.any()
+
+
+def test_rows_are_judged_by_voltages_that_are_known_where_nominal_demand_has_no_solution(case14):
+    network = case14.without(["line:0"])
+    assert not solve(network, nominal_loads(network), q_limits=True).solved[0]
+    rng = named_rng("case14", "scenarios", seed=2)
+    loads = sample_loads(network, rng, 400, spread=0.5, regime="fixed").rows(np.array([163, 358]))
+    plain = solve(network, loads).voltage
+    dense = [LimitedGrid(network).solve(Limited(v, 0.0), power)
+             for v, power in zip(plain, loads.load_power, strict=True)]  # fmt: skip
+    for tol in (1e-7, 1e-8):  # chord steps end in time for the first alone
+        found = solve(network, loads, tol=tol, q_limits=True)
+        assert found.solved.all()
+        for voltage, one in zip(found.voltage, dense, strict=True):
+            assert one is not None
+            np.testing.assert_allclose(voltage, one.voltage, rtol=0, atol=10 * tol)
+
+
+def test_the_certificate_of_limits_sees_what_loads_draw(case14):
+    share = np.full(case14.num_loads, 0.4 + 0.2j)
+    network = replace(case14, load_current=share, load_impedance=share / 2, outage_of=None)
+    loads = drawn(network, 12)
+    found = solve(network, loads, q_limits=True)
+    assert check_limited(network, loads, found.voltage).max() < 1e-7

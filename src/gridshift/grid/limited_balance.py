@@ -6,6 +6,7 @@ from gridshift.arrays import Bool, Complex, Real
 from gridshift.grid.network import Network
 from gridshift.grid.reactive import bus_limits
 from gridshift.grid.scenarios import LoadScenarios, demands
+from gridshift.grid.voltage_dependence import drawn
 
 BLOCK = 1024
 """Rows at a time, so that copies of them stay in the cache."""
@@ -25,7 +26,7 @@ def check_limited(network: Network, loads: LoadScenarios, voltage: Complex) -> R
     """
     load_p, load_q = demands(network, loads)
     power = voltage * (network.admittance @ voltage.T).T.conj()
-    off = power - network.injected(load_p + 1j * load_q)
+    off = power - network.injected(drawn(network, load_p + 1j * load_q, voltage))
     above = np.abs(voltage) - np.nan_to_num(network.bus_v_set, nan=1.0)
     low, high = bus_limits(network)
     pv, slack = network.pv, network.slack
@@ -50,7 +51,8 @@ def beyond_limits(
         rows = chosen[first : first + BLOCK]
         v = voltage[rows]
         given = (v[:, pv] * (rows_of @ v.T).T.conj()).imag
-        given -= network.injected(loads.rows(rows).load_power).imag[:, pv]
+        taken = drawn(network, loads.rows(rows).load_power, v)
+        given -= network.injected(taken).imag[:, pv]
         beyond = np.maximum(given - high[pv], low[pv] - given)
         found[rows] = beyond.max(axis=1, initial=-np.inf) > limit
     return found

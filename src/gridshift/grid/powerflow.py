@@ -10,7 +10,7 @@ import numpy as np
 from gridshift.arguments import how_many, number, whole_number
 from gridshift.arrays import Bool, Complex, Int, Real
 from gridshift.errors import GridshiftError
-from gridshift.grid.controls import solve_controlled
+from gridshift.grid.controlled_rows import positions_of_rest, solve_controlled
 from gridshift.grid.distributed_slack import TIGHTER, solve_distributed
 from gridshift.grid.engine import Device
 from gridshift.grid.equations import branch_loading, branch_powers
@@ -64,7 +64,8 @@ def solve(
         q_limits: keep the reactive limits of generators, row by row (`reactive`).
         distributed_slack: generators that share losses and changes of demand, by `generation`,
             `headroom` or as `given` in the source (`SlackShares.of`); None: the slack bus alone.
-        controls: let tap changers and shunts move to hold their voltages (`controls`).
+        controls: let tap changers, shunts and phase shifters move (`controlled_rows`); where an
+            outage cuts buses off, `positions` are those of what is left.
         device: where the chord steps run, 'cpu' or 'gpu' (CUDA; not measured on a device yet).
 
     Raises:
@@ -79,26 +80,29 @@ def solve(
     max_iterations, threads = int(max_iterations), int(threads)  # numpy's small ones overflow
     _require_room(network, num_rows, powers=powers, loading=loading)
     prepared = grid if isinstance(grid, Prepared) else prepare(grid)
+    shares = distributed_slack
+    if shares is not None and not isinstance(shares, SlackShares):
+        whole = not len(prepared.cut_off)
+        shares = SlackShares.of(network.outage_of or network, shares) if whole or controls else None
+    rows_at = partial(
+        solve, tol=tol, max_iterations=max_iterations, threads=threads, powers=powers,
+        loading=loading, q_limits=q_limits, distributed_slack=shares, device=device,
+    )  # fmt: skip
     if len(prepared.cut_off):
         cut = islanded(prepared, num_rows)
         nowhere = np.zeros(cut.voltage.shape, np.int8)
-        return replace(cut, at_limit=nowhere if q_limits else None)
-    if controls:
-        shares = distributed_slack
-        if shares is not None and not isinstance(shares, SlackShares):
-            shares = SlackShares.of(network.outage_of or network, shares)
-        rows_at = partial(
-            solve, tol=tol, max_iterations=max_iterations, threads=threads, powers=powers,
-            loading=loading, q_limits=q_limits, distributed_slack=shares, device=device,
+        rest = partial(rows_at, powers=False, loading=False, controls=True)
+        return replace(
+            cut, at_limit=nowhere if q_limits else None,
+            positions=positions_of_rest(network, loads, rest) if controls else None,
         )  # fmt: skip
+    if controls:
         return solve_controlled(network, loads, rows_at)
-    if distributed_slack is not None:
-        shares, inside = distributed_slack, partial(
+    if shares is not None:
+        inside = partial(
             solve, tol=TIGHTER * tol, max_iterations=max_iterations, threads=threads,
             q_limits=q_limits, device=device,
         )  # fmt: skip
-        if not isinstance(shares, SlackShares):
-            shares = SlackShares.of(network.outage_of or network, shares)
         return solve_distributed(
             prepared, loads, shares, inside, tol=tol, threads=threads, q_limits=q_limits,
             chords=device == "cpu", powers=powers, loading=loading,

@@ -93,7 +93,7 @@ class Nominal(NamedTuple):
 
     solved: bool
     voltage: Real
-    """(2 B,)"""
+    """(2 B,) those without limits where it has no solution with them."""
     side: NDArray[np.int8]
     """(B,) as in `Kept`."""
 
@@ -227,7 +227,8 @@ class ReactiveLimits:
                 least = at, UNFOLLOWED
                 first = self._chord(self._plain(prepared), load_p, load_q, at[None], 1e-8, 1)
                 kept = self._settled(prepared, first, load_p, load_q, at[None], 1e-8, 1, least)
-                found = Nominal(bool(kept.reached[0]), kept.voltage[0], kept.side[0])
+                if kept.reached[0]:  # else the voltages without limits are the ones known
+                    found = Nominal(True, kept.voltage[0], kept.side[0])
             self._nominals[topology] = found
         return self._nominals[topology]
 
