@@ -10,15 +10,7 @@ import pandas as pd
 
 from gridshift.errors import GridshiftError
 from gridshift.study.text import real
-from gridshift_paper.claims import (
-    Claim,
-    Judged,
-    Note,
-    Rows,
-    Undecided,
-    decide,
-    note,
-)
+from gridshift_paper.claims import Claim, Judged, Note, Rows, Undecided, decide, note
 from gridshift_paper.records import Book, Study
 
 if TYPE_CHECKING:

@@ -1,10 +1,12 @@
 """Fig. 8: ICW against fine-tuning on 30 outages of case118 of all difficulties."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache, partial
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from gridshift.adapt.baselines.fine_tune import Target
@@ -12,27 +14,17 @@ from gridshift.errors import GridshiftError
 from gridshift.pictures import BLUE, GREY
 from gridshift_paper import claims as rules
 from gridshift_paper.artefacts import Artefact, Table
-from gridshift_paper.claims import Claim, Frame, Note, Numbers, Rows, own_error
-from gridshift_paper.deployment import BUDGET, PAPER_CORES, TIMES, seconds_of
-from gridshift_paper.figures import PAPERS, dress, number_ticks, panels
+from gridshift_paper.claims import PAPER, Claim, Frame, Note, Numbers, Rows, own_error
+from gridshift_paper.deployment import BUDGET, TIMES, seconds_of
+from gridshift_paper.figures import DASHED, PAPERS, draw_panels, number_ticks
 from gridshift_paper.gradient_steps import TARGET_LABELS, TARGETS, rows_of, stepped, steps_of
 from gridshift_paper.outages import OUTAGES_PRODUCT, TERCILES, connected_outages
-from gridshift_paper.protocol import (
-    Scale,
-    adapted,
-    base_surrogate,
-    errors_of,
-    printed,
-    rows_for_test,
-)
+from gridshift_paper.protocol import Experiment, Scale, adapted, errors_of
 from gridshift_paper.records import Key, Record, Study, crossed
 from gridshift_paper.selection import count, measured, picked
 
 NUM_TERCILE = 10
 """Outages of each third of the difficulty of case118's."""
-PAPER_BAND_RATIO = printed("band_ratio")
-PAPER_BAND_MARGIN = printed("band_margin")
-PAPER_BAND_COST = printed("band_cost")
 APPENDIX = "ICW around appendix C"
 NETWORKS = (APPENDIX, "ICW without dropout")
 """Between which the paper's network was, by its errors on case118 in Table VIII."""
@@ -48,17 +40,17 @@ def _keys(scale: Scale) -> Iterator[Key]:
 
 
 def _measure(
-    scale: Scale, *, grid: str, target: Target, tercile: str, pick: int, of: int, seed: int
+    experiment: Experiment, *, target: Target, tercile: str, pick: int, of: int
 ) -> Sequence[Record]:
     """Errors of frozen, ICW and fine-tuning by steps, on one outage of a third of difficulty."""
-    outage = picks(scale, grid, seed, of)[tercile][pick]
-    context, test = rows_of(scale, grid, outage, 400, seed)
-    base = base_surrogate(scale, grid, seed=seed)
+    outage = picks(experiment, of)[tercile][pick]
+    there = replace(experiment, outage=outage)
+    base, (context, test) = experiment.base(), rows_of(there, 400)
     predictors = {
         (name, 0): adapted(name, base, context) for name in ("frozen", "icw", "icw-paired")
     }
-    for num_steps in steps_of(scale, "mlp"):
-        tuned = stepped(scale, grid, context, "mlp", "fine-tune", target, num_steps, seed)
+    for num_steps in steps_of(experiment.scale, "mlp"):
+        tuned = stepped(there, context, "mlp", "fine-tune", target, num_steps)
         predictors["fine-tune", num_steps] = tuned
     return [
         {"outage": outage, "method": name, "num_steps": num_steps, **errors_of(predictor, test)}
@@ -67,17 +59,19 @@ def _measure(
 
 
 @lru_cache(maxsize=4)
-def picks(scale: Scale, grid: str, seed: int, number: int) -> dict[str, tuple[str, ...]]:
+def picks(experiment: Experiment, number: int) -> dict[str, tuple[str, ...]]:
     """Outages of each third by the frozen surrogate's |V| error, evenly over their ranks."""
-    outages, _ = connected_outages(grid, 1)
-    base = base_surrogate(scale, grid, seed=seed)
+    (outages, _), base = connected_outages(experiment.grid, 1), experiment.base()
+    num_rows = experiment.scale.num_test // 5
     errors = [
-        errors_of(base, rows_for_test(grid, outage, scale.num_test // 5, seed=seed))["v"]
+        errors_of(base, replace(experiment, outage=outage).test(num_rows))["v"]
         for outage in outages
     ]
     thirds = np.array_split(np.argsort(errors, kind="stable"), 3)
     if min(map(len, thirds)) < number:
-        raise GridshiftError(f"{grid} has {len(outages)} outages; {3 * number} are to be picked")
+        raise GridshiftError(
+            f"{experiment.grid} has {len(outages)} outages; {3 * number} are to be picked"
+        )
     return {
         name: tuple(
             outages[third[k]] for k in np.linspace(0, len(third) - 1, number).round().astype(int)
@@ -121,7 +115,7 @@ def tables(rows: Rows) -> Iterator[Table]:
             ("steps", ">lower\nquartile", ">median", ">upper\nquartile",
              ">outages where\nICW is better", ">paper's\nmedian"),
             [(f"{steps:,}", *map(float, quartiles[steps]), int((ratios[steps] < 1).sum()),
-              PAPER_BAND_RATIO if steps == BUDGET else None) for steps in ratios.columns],
+              PAPER.band_ratio if steps == BUDGET else None) for steps in ratios.columns],
             "0 steps are the frozen surrogate. Below 1, ICW has the smaller error.",
         )  # fmt: skip
         thirds = {name: part[last] for name, part in ratios.groupby("tercile")}
@@ -131,33 +125,34 @@ def tables(rows: Rows) -> Iterator[Table]:
              ">paper's margin"),
             [(name, len(thirds[name]), float(thirds[name].median()),
               1 / float(thirds[name].median()), told)
-             for name, told in PAPER_BAND_MARGIN.items() if name in thirds],
+             for name, told in PAPER.band_margin.items() if name in thirds],
         )  # fmt: skip
 
 
 def draw(rows: Rows) -> Figure:
     """Ratio of errors by gradient steps: outages grey, median and quartiles blue, parity dashed."""
-    shown = {t: r for t in TARGET_LABELS if len(r := band_ratios(rows, t))}
-    size = (7.2 if len(shown) > 1 else 3.5, 2.8)
-    figure, axes_of = panels(tuple(shown), "run the study band-30", size, sharey=True)
-    for axes, (target, ratios) in zip(axes_of, shown.items(), strict=True):
+
+    def panel(axes: Axes, target: str) -> None:
+        ratios = band_ratios(rows, target)
         at, ticks = np.arange(ratios.shape[1]), [f"{steps:,}" for steps in ratios.columns]
-        for values in ratios.to_numpy():
-            axes.plot(at, values, color=GREY, lw=0.6, alpha=0.45)
+        axes.plot(at, ratios.to_numpy().T, color=GREY, lw=0.6, alpha=0.45)
         low, mid, high = ratios.quantile([0.25, 0.5, 0.75]).to_numpy()
         axes.fill_between(at, low, high, color=BLUE, alpha=0.25, lw=0, label="quartiles")
         axes.plot(at, mid, color=BLUE, marker="o", ms=3, lw=1.6, label="median")
-        axes.axhline(1, color="black", lw=0.8, ls=(0, (4, 3)))
+        axes.axhline(1, color="black", lw=0.8, ls=DASHED)
         axes.set_xticks(at, ["frozen", *ticks[1:]], rotation=45, ha="right")
-        axes.set_title(f"targets: {TARGET_LABELS[target]}", fontsize=9)
-        dress(axes, "gradient steps of fine-tuning", log="y")
+        number_ticks(axes.yaxis, [0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10])
         if target == "no-norm" and BUDGET in ratios.columns:
-            axes.plot(at[-1], PAPER_BAND_RATIO, label="paper's median", **PAPERS)
-    first = axes_of[0]
-    first.set_ylabel("MAE of ICW / MAE of\nfine-tuning")
-    number_ticks(first.yaxis, [0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10])
-    first.legend(fontsize=8, loc="lower right")
-    return figure
+            axes.plot(at[-1], PAPER.band_ratio, label="paper's median", **PAPERS)
+            axes.legend(loc="lower right")
+
+    shown = {
+        t: f"targets: {name}" for t, name in TARGET_LABELS.items() if len(band_ratios(rows, t))
+    }
+    return draw_panels(
+        shown, panel, "run the study band-30", 2.8, x="gradient steps of fine-tuning",
+        y="MAE of ICW / MAE of\nfine-tuning", log="y", sharey=True,
+    )  # fmt: skip
 
 
 def _ratios(rows: Rows, target: str, network: str = APPENDIX) -> Frame:
@@ -201,7 +196,7 @@ def _ends(rows: Rows) -> Numbers:
     return {"distance of the first from 1": abs(first - 1), "last over first": last / first}
 
 
-def _cheaper(rows: Rows, cores: int = PAPER_CORES, solver: str = "pandapower") -> Numbers:
+def _cheaper(rows: Rows, cores: int = PAPER.cores, solver: str = "pandapower") -> Numbers:
     """Cost of fine-tuning over that of ICW."""
     ratio = seconds_of(rows, "case118").speed_up(solver, cores)
     return {f"solves by {solver}, divided by {cores}": ratio}
@@ -216,9 +211,9 @@ def _better(rows: Rows) -> Numbers:
 
 MEDIAN = partial(_medians, targets=("no-norm",))
 NO_WORSE = rules.at_most(1 + rules.TOLERANCE)
-RATIOS = {f"towards raw y, {network}": PAPER_BAND_RATIO for network in NETWORKS}
+RATIOS = {f"towards raw y, {network}": PAPER.band_ratio for network in NETWORKS}
 MARGINS = {f"{third}, {network}": told
-           for third, told in PAPER_BAND_MARGIN.items() for network in NETWORKS}  # fmt: skip
+           for third, told in PAPER.band_margin.items() for network in NETWORKS}  # fmt: skip
 ARTEFACTS = (
     Artefact(
         "band-30", "Fig. 8", "ICW against fine-tuning on 30 outages of case118 of all difficulties",
@@ -245,7 +240,7 @@ ARTEFACTS = (
             Claim("over 30 outages of case118 ICW is 22 times cheaper than 4,000 steps of "
                   "fine-tuning",
                   "cost of fine-tuning over that of ICW", _cheaper, rules.FACTOR,
-                  PAPER_BAND_COST,
+                  PAPER.band_cost,
                   beside=Note("Otherwise", lambda rows: {**_cheaper(rows, 1),
                                                          **_cheaper(rows, 1, "engine")})),
             Note("Outages on which ICW has the smaller error", _better),

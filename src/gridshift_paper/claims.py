@@ -5,10 +5,13 @@ number of the paper is compared on both sides: ours must neither fall short of i
 """
 
 import operator
+import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from importlib.resources import files
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from gridshift.errors import GridshiftError
@@ -25,6 +28,22 @@ class Count(NamedTuple):
         return self.num / self.of if self.of else NAN
 
 
+def _plain(value: Any) -> Any:
+    """Tables with keys as they are meant, lists as tuples."""
+    if isinstance(value, dict):
+        return {_key(name): _plain(one) for name, one in value.items()}
+    return tuple(_plain(one) for one in value) if isinstance(value, list) else value
+
+
+def _key(name: str) -> Any:
+    """'400' is 400, and 'mlp / 400' is ('mlp', 400)."""
+    first, *others = (int(part) if part.isdigit() else part for part in name.split(" / "))
+    return (first, *others) if others else first
+
+
+_PRINTED = tomllib.loads((files("gridshift_paper") / "printed.toml").read_text(encoding="utf-8"))
+PAPER: Any = SimpleNamespace(**_plain(_PRINTED))
+"""The paper's own numbers, as it prints them: names, and where they are from, are in the file."""
 Frame = Any
 """A frame or series of pandas, which comes without types that could be checked."""
 Rows = Mapping[str, Frame]

@@ -3,7 +3,9 @@
 import time
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -15,31 +17,23 @@ from gridshift.learn.moments import Moments, Spectrum
 from gridshift.pictures import BLUE, GREEN, GREY, RED
 from gridshift_paper import claims as rules
 from gridshift_paper.artefacts import Artefact, Table, mean_and_spread
-from gridshift_paper.claims import Claim, Frame, Note, Numbers, Rows
-from gridshift_paper.figures import PAPERS, dress, mean_with_band
+from gridshift_paper.claims import PAPER, Claim, Frame, Note, Numbers, Rows
+from gridshift_paper.figures import DASHED, NARROW, PAPERS, band, dress
 from gridshift_paper.protocol import (
     GRIDS,
-    Scale,
+    Experiment,
     adapted,
-    base_surrogate,
-    context_rows,
     errors_of,
     errors_where_given,
-    exact_base,
     given,
-    printed,
-    reference_levels,
-    rows_for_test,
-    training_rows,
 )
 from gridshift_paper.records import Record, Study, crossed, on_outage
-from gridshift_paper.selection import mean, measured, picked, spread
+from gridshift_paper.selection import mean, measured, picked
 from gridshift_paper.spectra import (
     BOTH,
     COVARIANCE,
     CURVE,
     NUM_DRAWS,
-    REFERENCE,
     distance_left,
     landmarks,
     reference_moments,
@@ -48,27 +42,24 @@ from gridshift_paper.spectra import (
 
 LEADING = 20
 """Directions that count as leading: the paper's largest effective rank."""
-PAPER_CAPTURED = printed("captured")
-PAPER_SOLVE_MS = printed("solve_ms")
-PAPER_ICW = printed("table_2")["mlp"]["ICW"]
+PAPER_ICW = PAPER.table_2["mlp"]["ICW"]
 
 
-def _measure(scale: Scale, *, grid: str, outage: str, seed: int, draw: int) -> list[Record]:
+def _measure(experiment: Experiment, *, draw: int) -> list[Record]:
     """Errors of the frozen surrogate, then of each size of the context by each level beside ICW."""
-    base = base_surrogate(scale, grid, seed=seed)
-    test = rows_for_test(grid, outage, scale.num_test, seed=seed)
+    base, test = experiment.base(), experiment.test()
     rows: list[Record] = [
         {"n": 0, "method": "frozen", "test_rows": len(test), **errors_of(base, test)}
     ]
-    context_rows(grid, outage, 2, seed=seed, draw=draw)  # compiling is no collecting
-    for n in sizes_of(scale, CURVE):
+    experiment.context(2, draw=draw)  # compiling is no collecting
+    for n in sizes_of(experiment.scale, CURVE):
         began = time.perf_counter()
-        context = context_rows(grid, outage, n, seed=seed, draw=draw)
+        context = experiment.context(n, draw=draw)
         collect_s = time.perf_counter() - began
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RankDeficientWarning)  # the sizes tell
             levels = {"icw": adapted("icw", base, context).predict(test.x)}
-            levels |= reference_levels(grid, context, test, {"perfect": base.transform})
+            levels |= experiment.reference_levels(context, test, {"perfect": base.transform})
         for method, y_hat in levels.items():
             counts = {"context_rows": len(context), "test_rows": int(given(y_hat).sum())}
             rows.append({"n": n, "method": method, "collect_s": collect_s, **counts,
@@ -126,9 +117,9 @@ def tabulate_size(grid: str, rows: Rows) -> Iterator[Table]:
     left = [distance_left(rows["covariance"], grid, of) for of in ("nested", "independent")]
     distance = "distance to the reference of {} rows, over that at 100".format
     yield Table("Quoted numbers", ["at the paper's N of 400", ">paper", ">ours"], [
-        ["share of the improvement from 100 to 2,000", f"{PAPER_CAPTURED[grid]:.0%}",
+        ["share of the improvement from 100 to 2,000", f"{PAPER.captured[grid]:.0%}",
          f"{share.mean():.0f}% ({share.min():.0f} to {share.max():.0f})"],
-        ["one solve, ms", PAPER_SOLVE_MS,
+        ["one solve, ms", PAPER.solve_ms,
          1e3 * float((largest.collect_s / largest.context_rows).min())],
         [distance("the same"), "below 0.5", mean_and_spread(left[0])],
         [distance("other"), None, mean_and_spread(left[1])],
@@ -138,61 +129,54 @@ def tabulate_size(grid: str, rows: Rows) -> Iterator[Table]:
 def draw_size(grid: str, rows: Rows) -> Figure:
     """Errors and the time that they cost above, distance of the covariance below."""
     errors, covariance = measured(rows, f"context-size-{grid}"), measured(rows, "covariance")
-    figure = Figure(figsize=(3.5, 4.2), layout="constrained")
+    figure = Figure(figsize=(NARROW, 4.2), layout="constrained")
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
     _draw_errors(upper, errors.loc[errors["n"] > 0])
     part = picked(covariance, grid=grid, what="distance")
-    for column, colour, style, label in (
+    dress(lower, "solved cases in the context", "log-Euclidean\ndistance")
+    for column, colour, line, label in (
         ("nested", BLUE, "-", "to $N_{max}$, which holds the same cases"),
         ("independent", RED, "--", "to ten times as many others"),
     ):
-        _band(lower, part, column, colour, style, label)
-    dress(upper)
-    dress(lower, "solved cases in the context", "log-Euclidean\ndistance", size=8)
+        _by_size(lower, part, column, line, color=colour, label=label)
     lower.set_ylim(0, 1.7 * part["independent"].max())
-    lower.legend(fontsize=7, loc="upper right")
+    lower.legend(loc="upper right")
     chosen = landmarks([n for n in set(errors.n) if n])[1]
-    for axes in (upper, lower):
-        axes.axvline(chosen, 0, 0.62 if axes is lower else 1, color=GREY, lw=1, ls=(0, (4, 3)),
-                     zorder=0)  # fmt: skip
-    lower.text(chosen, 0, f" N = {chosen:,}", fontsize=7, color=GREY, va="bottom")
+    for axes, top in ((upper, 1), (lower, 0.62)):
+        axes.axvline(chosen, 0, top, color=GREY, lw=1, ls=DASHED, zorder=0)
+    lower.text(chosen, 0, f" N = {chosen:,}", color=GREY, va="bottom")
     return figure
 
 
 def _draw_errors(axes: Axes, errors: Frame) -> None:
+    dress(axes, y="overall MAE (p.u., rad)", log="y")
     lost = next(iter(set(errors.outage) - {""}), "")
-    for outage, method, colour, style, label in (
+    for outage, method, colour, line, label in (
         (lost, "icw", RED, "-", "ICW, N-2 Most"),
         (lost, "perfect", RED, ":", "perfect base, N-2 Most"),
         ("", "icw", BLUE, "-", "ICW, intact grid"),
     ):
-        _band(axes, picked(errors, outage=outage, method=method), "overall", colour, style, label)
+        part = picked(errors, outage=outage, method=method)
+        _by_size(axes, part, "overall", line, color=colour, label=label)
     if set(errors.grid) == {"case30"}:
-        told = [PAPER_ICW[place] for place in (1, 2)]
-        axes.plot([400, 400], told, label="paper, Table II", **PAPERS)
-    axes.set_yscale("log")
+        axes.plot([400, 400], PAPER_ICW[1:3], label="paper, Table II", **PAPERS)
     axes.yaxis.set_minor_formatter(LogFormatterSciNotation(minor_thresholds=(1, 0.5)))
-    axes.tick_params(axis="y", which="minor", labelsize=7)
-    axes.set_ylabel("overall MAE (p.u., rad)", fontsize=8)
     cost = axes.twinx()
     fastest = 1e3 * errors.groupby("n").collect_s.min()
     cost.plot(fastest.index, fastest, color=GREEN, ls="--", lw=1.2, marker="^", ms=3,
               label="collecting (right axis)")  # fmt: skip
-    cost.set_ylabel("time to collect (ms)", fontsize=8, color=GREEN)
+    cost.set_ylabel("time to collect (ms)", color=GREEN)
     cost.set_ylim(bottom=0)
     cost.spines["right"].set_visible(True)
-    cost.tick_params(labelsize=8, colors=GREEN)
-    (lines, labels), (line, label) = (a.get_legend_handles_labels() for a in (axes, cost))
-    axes.legend([*lines, *line], [*labels, *label], fontsize=7, loc="lower center",
-                bbox_to_anchor=(0.5, 1.0), ncols=2)  # fmt: skip
+    cost.tick_params(colors=GREEN)
+    handles = [handle for a in (axes, cost) for handle in a.get_legend_handles_labels()[0]]
+    axes.legend(handles=handles, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
 
 
-def _band(axes: Axes, frame: Frame, column: str, colour: str, style: str, label: str) -> None:
+def _by_size(axes: Axes, frame: Frame, column: str, line: str, **style: Any) -> None:
     """Mean over draws and seeds, and one standard deviation to either side."""
-    sizes = sorted(set(frame["n"]))
-    cells = [picked(frame, n=n)[column] for n in sizes]
-    mean_with_band(axes, sizes, [c.mean() for c in cells], [spread(c) for c in cells], style,
-                   color=colour, lw=1.3, marker="o", ms=3, label=label)  # fmt: skip
+    cells = dict(iter(frame.groupby("n")[column]))
+    band(axes, list(cells), list(cells.values()), line, **style)
 
 
 def mean_errors(grid: str, rows: Rows) -> Frame:
@@ -240,7 +224,7 @@ def _fall(grid: str, rows: Rows) -> Numbers:
 
 def _on_size(grid: str) -> list[Claim | Note]:
     """Findings on the size of the context; that on cost is said of case118 alone."""
-    told, where = PAPER_CAPTURED[grid], "appendix H"
+    told, where = PAPER.captured[grid], "appendix H"
     fifth = Claim(f"400 cases of {grid} cost a fifth of 2,000", "time to collect",
                   partial(_cost, grid), rules.NEAR, 5, where)  # fmt: skip
     return [
@@ -268,13 +252,13 @@ def _on_size(grid: str) -> list[Claim | Note]:
     ]  # fmt: skip
 
 
-def _measure_tail(scale: Scale, *, grid: str, outage: str, seed: int, draw: int) -> list[Record]:
+def _measure_tail(experiment: Experiment, *, draw: int) -> list[Record]:
     """Errors around exact solutions as parts of a context's moments are replaced by known ones."""
-    base = Moments.of(training_rows(scale, grid, seed=seed).y)
-    context = Moments.of(context_rows(grid, outage, scale.num_context, seed=seed, draw=draw).y)
-    known = reference_moments(grid, outage, REFERENCE * scale.num_context)
-    test = rows_for_test(grid, outage, scale.num_test, seed=seed)
-    z = (exact_base(grid, test) - base.mean) @ base.spectrum.power(-0.5)
+    base = Moments.of(experiment.training().y)
+    context = Moments.of(experiment.context(draw=draw).y)
+    known = reference_moments(replace(experiment, seed=0))
+    test = experiment.test()
+    z = (experiment.exact_base(test) - base.mean) @ base.spectrum.power(-0.5)
     axes = known.spectrum.vectors[:, -LEADING:]
     lead = axes @ axes.T
     rest = np.eye(len(lead)) - lead

@@ -11,32 +11,22 @@ from itertools import chain
 
 import numpy as np
 
-from gridshift.adapt.cache import cached_surrogate
 from gridshift.adapt.datasets import Dataset, generate
-from gridshift.adapt.surrogate import Surrogate
-from gridshift.adapt.surrogate_config import base_config as product_config
 from gridshift.grid.scenarios import LoadScenarios, named_rng, sample_loads
 from gridshift.learn.whitening import fit_zca
 from gridshift_paper import claims as rules
 from gridshift_paper.artefacts import Artefact, Table, mean_and_spread
-from gridshift_paper.claims import Claim, Count, Frame, Note, Numbers, Rows, decided
+from gridshift_paper.claims import PAPER, Claim, Count, Frame, Note, Numbers, Rows, decided
 from gridshift_paper.outages import COMPENSATION, compensated
 from gridshift_paper.protocol import (
     EXACT,
     GRIDS,
     SPREAD,
     WIDE,
+    Experiment,
     Scale,
-    base_surrogate,
     context_mean,
     errors_where_given,
-    exact_base,
-    network_of,
-    printed,
-    rows_for_test,
-    surrogate_without_dropout,
-    topology,
-    training_rows,
 )
 from gridshift_paper.records import Key, Record, Study, on_outage
 from gridshift_paper.selection import mean, measured, picked
@@ -44,7 +34,6 @@ from gridshift_paper.selection import mean, measured, picked
 SIZES = {"case118": (1, 1.5, 2, 3, 4), "case300": (2, 3, 5, 7.5, 10)}
 """Of the contexts, in contexts of the scale: 400 to 1,600 and 800 to 4,000 at full scale."""
 ORDERS = {"unshuffled": "first half fixed spread", "shuffled": "random order"}
-PAPER_SWEEP = printed("sweep")
 QUANTITIES = {"overall": "overall", "q_gen": "Q gen", "v": "|V|"}
 NETWORKS_OWN = (
     "the paper's overall errors are ours around exact solutions and the same on top at every size: "
@@ -52,10 +41,10 @@ NETWORKS_OWN = (
 )
 
 
-def pool(grid: str, outage: str, num_rows: int, seed: int) -> LoadScenarios:
+def pool(experiment: Experiment, num_rows: int) -> LoadScenarios:
     """Scenarios of a context: the first half with the fixed spread, the others with drawn ones."""
-    network = topology(grid, outage)
-    rng = named_rng(network.name, "context-pool", outage=outage, seed=seed)
+    network, outage = experiment.network, experiment.outage
+    rng = named_rng(network.name, "context-pool", outage=outage, seed=experiment.seed)
     fixed, drawn = num_rows - num_rows // 2, num_rows // 2
     halves = [
         sample_loads(network, rng, fixed, spread=SPREAD, regime="fixed"),
@@ -67,30 +56,23 @@ def pool(grid: str, outage: str, num_rows: int, seed: int) -> LoadScenarios:
     )
 
 
-def prefixes(
-    scale: Scale, grid: str, outage: str, seed: int, order: str
-) -> Iterator[tuple[int, Dataset]]:
+def prefixes(experiment: Experiment, order: str) -> Iterator[tuple[int, Dataset]]:
     """Sizes, and the solved ones of so many first cases of the pool in this order."""
-    network = topology(grid, outage)
-    sizes = [round(factor * scale.num_context) for factor in SIZES[grid]]
-    cases = pool(grid, outage, sizes[-1], seed)
+    network = experiment.network
+    sizes = [round(factor * experiment.scale.num_context) for factor in SIZES[experiment.grid]]
+    cases = pool(experiment, sizes[-1])
     if order == "shuffled":
-        rng = named_rng(network.name, "order", outage=outage, seed=seed)
+        rng = named_rng(network.name, "order", outage=experiment.outage, seed=experiment.seed)
         cases = cases.rows(rng.permutation(cases.num_rows))
     for n in sizes:
         yield n, generate(network, cases.rows(slice(0, n)), min_rows=2)
 
 
-def _regression(scale: Scale, grid: str, *, seed: int) -> Surrogate:
-    config = product_config("quadratic", seed=seed, num_rows=scale.num_rows)
-    return cached_surrogate(network_of(grid), config)
-
-
 BASES = {
-    "paper": base_surrogate,
-    "no dropout": surrogate_without_dropout,
-    "regression": _regression,
-    WIDE: partial(base_surrogate, backbone=WIDE),
+    "paper": Experiment.base,
+    "no dropout": Experiment.base_without_dropout,
+    "regression": Experiment.regression,
+    WIDE: partial(Experiment.base, backbone=WIDE),
 }
 """What ICW starts from: the network of appendix C, the product's, the base 'quadratic', and the
 network that fits case300."""
@@ -104,18 +86,17 @@ def _keys(scale: Scale) -> Iterator[Key]:
     yield from on_outage(scale, "case300", topology="N-1", base=[WIDE], seed=scale.seeds[:1])
 
 
-def _measure(scale: Scale, *, grid: str, outage: str, seed: int, base: str) -> list[Record]:
+def _measure(experiment: Experiment, *, base: str) -> list[Record]:
     """Errors of y = T_ctx^-1(T_base(y_base)), y_base exact or predicted."""
-    test = rows_for_test(grid, outage, scale.num_test, seed=seed)
-    old = fit_zca(training_rows(scale, grid, seed=seed).y)
-    exact = base == EXACT
-    y_base = (
-        exact_base(grid, test) if exact else BASES[base](scale, grid, seed=seed).predict(test.x)
-    )
+    test, old = experiment.test(), fit_zca(experiment.training().y)
+    if base == EXACT:
+        y_base = experiment.exact_base(test)
+    else:
+        y_base = BASES[base](experiment).predict(test.x)
     frozen = errors_where_given(test, y_base)
     rows: list[Record] = [{"n": 0, "order": "", "method": "frozen", **frozen}]
     for order in ORDERS:
-        for n, context in prefixes(scale, grid, outage, seed, order):
+        for n, context in prefixes(experiment, order):
             y_hat = fit_zca(context.y).inverse(old.forward(y_base))
             for method, y in (("icw", y_hat), ("context-mean", context_mean(context, test))):
                 about = {"n": n, "order": order, "method": method, "context_rows": len(context)}
@@ -146,7 +127,7 @@ def tables(rows: Rows) -> Iterator[Table]:
     for grid in SIZES:
         part = picked(rows[SWEEP.name], grid=grid)
         lines = []
-        for n, told in PAPER_SWEEP[grid].items():
+        for n, told in PAPER.sweep[grid].items():
             ours = [mean_and_spread(picked(part, base="exact", n=n, order="unshuffled",
                                            method="icw")[q]) for q in QUANTITIES]  # fmt: skip
             lines.append([n, *chain(*zip(told[:3], ours, strict=True))])
@@ -157,7 +138,7 @@ def tables(rows: Rows) -> Iterator[Table]:
         )  # fmt: skip
         bases = [b for b in (EXACT, *BASES) if len(picked(part, base=b))]
         lines, columns = [], [(order, b) for order in ORDERS for b in bases]
-        for n, told in PAPER_SWEEP[grid].items():
+        for n, told in PAPER.sweep[grid].items():
             cells = [picked(part, base=b, n=n, order=order, method="icw") for order, b in columns]
             lines.append([n, told[0], *(mean(c.overall) if len(c) else None for c in cells)])
         frozen = [f"{LABELS[b]} {mean_and_spread(picked(part, base=b, method='frozen').overall)}"
@@ -178,7 +159,7 @@ def tables(rows: Rows) -> Iterator[Table]:
 
 def _implied(grid: str) -> float:
     """Frozen error by the paper's table: ICW's times its improvement, mean over sizes."""
-    return float(np.mean([row[0] * row[3] for row in PAPER_SWEEP[grid].values()]))
+    return float(np.mean([row[0] * row[3] for row in PAPER.sweep[grid].values()]))
 
 
 def _over_paper(grid: str, rows: Rows, base: str = "exact") -> Numbers:
@@ -186,7 +167,7 @@ def _over_paper(grid: str, rows: Rows, base: str = "exact") -> Numbers:
     ours = _errors(rows, grid, "unshuffled", base)
     return {
         f"{name} at {n:,}": ours[q].get(n, rules.NAN) / told[k] if len(ours) else rules.NAN
-        for n, told in PAPER_SWEEP[grid].items()
+        for n, told in PAPER.sweep[grid].items()
         for k, (q, name) in enumerate(QUANTITIES.items())
     }
 
@@ -204,7 +185,7 @@ def _offset(grid: str, rows: Rows) -> Numbers:
     exact = _errors(rows, grid, "unshuffled", "exact")
     if not len(exact):
         return {}
-    return {f"{n:,} cases": told[0] - exact.overall[n] for n, told in PAPER_SWEEP[grid].items()}
+    return {f"{n:,} cases": told[0] - exact.overall[n] for n, told in PAPER.sweep[grid].items()}
 
 
 def _gains(grid: str, order: str, rows: Rows, base: str = "exact") -> Numbers:
@@ -236,7 +217,7 @@ def _lost_cases(rows: Rows) -> Numbers:
 
 
 def _findings(grid: str) -> Iterator[Claim | Note]:
-    gains = {n: row[3] for n, row in PAPER_SWEEP[grid].items()}
+    gains = {n: row[3] for n, row in PAPER.sweep[grid].items()}
     few, many = min(gains), max(gains)
     yield Claim(
         f"on {grid} contexts of {few} to {many:,} cases give ICW the errors of Table VIII",

@@ -12,12 +12,10 @@ from matplotlib.lines import Line2D
 from gridshift.pictures import BLUE, GREEN, GREY, ORANGE, RED
 from gridshift_paper import claims as rules
 from gridshift_paper.artefacts import Artefact, Table, mean_and_spread
-from gridshift_paper.claims import NAN, Claim, Note, Numbers, Rows, own_error
+from gridshift_paper.claims import NAN, PAPER, Claim, Note, Numbers, Rows, own_error
 from gridshift_paper.deployment import BACKBONES, factor, seconds_of
-from gridshift_paper.figures import dress, mean_with_band, panels
+from gridshift_paper.figures import DASHED, band, draw_panels, errorbars
 from gridshift_paper.gradient_steps import (
-    PAPER_ICW_COST,
-    PAPER_ICW_V,
     PLANE,
     TARGET_LABELS,
     Point,
@@ -25,14 +23,12 @@ from gridshift_paper.gradient_steps import (
     contexts_of,
     curve,
 )
-from gridshift_paper.protocol import FIT_300, WIDE, printed
+from gridshift_paper.protocol import FIT_300, WIDE
 
-PAPER_300 = printed("cost_300")
-PAPER_300_FROZEN = printed("cost_300_frozen")
 NETWORKS_300 = {"mlp": "network of appendix C", WIDE: "width 1,024, one seed"}
-PAPER_STEPS_300 = printed("deployment")["case300"][4]
+PAPER_STEPS_300 = PAPER.deployment["case300"][4]
 """Seconds of 4,000 steps on 300 buses."""
-PAPER_ICW_N2 = printed("table_2")["mlp"]["ICW"][2]
+PAPER_ICW_N2 = PAPER.table_2["mlp"]["ICW"][2]
 NEAR_FLOOR = 1.5
 """Error over that of the best gradient steps up to which one is near the accuracy floor."""
 WAYS = {
@@ -43,7 +39,7 @@ WAYS = {
 BY_CONTEXT = {400: BLUE, 1_000: ORANGE, 2_000: GREEN}
 LINES = {"no-norm": ("-", "o"), "zscore": ("--", "s")}
 STAR: dict[str, Any] = {"marker": "*", "ms": 9, "ls": "", "mec": "white", "mew": 0.6, "zorder": 5}
-LEVEL_LINES = {"frozen": ("frozen", (0, (4, 3))),
+LEVEL_LINES = {"frozen": ("frozen", DASHED),
                "context-mean": ("mean of the context", (0, (1, 2)))}  # fmt: skip
 COST = "cost of one adaptation (s, one thread)"
 FINE_TUNED = {"fine-tuned, raw y": ("fine-tune", "no-norm"),
@@ -107,10 +103,10 @@ def cost_300_tables(rows: Rows) -> Iterator[Table]:
             cost = next((end[0].cost_s for end in ends if end), NAN)
             lines.append((f"{num:,}", frozen.error, mean_and_spread(icw.errors), *tuned,
                           icw.cost_s, cost, factor(cost / icw.cost_s)))  # fmt: skip
-            if num in PAPER_300:
-                error, at_end, cost = PAPER_300[num]
+            if num in PAPER.cost_300:
+                error, at_end, cost = PAPER.cost_300[num]
                 total = cost + PAPER_STEPS_300
-                lines.append(("paper", PAPER_300_FROZEN, error, at_end, None, cost, total,
+                lines.append(("paper", PAPER.cost_300_frozen, error, at_end, None, cost, total,
                               factor(total / cost)))  # fmt: skip
         yield Table(
             f"300-bus N-1, |V| error and seconds of one thread, {label}; tuned by 4,000 steps",
@@ -119,68 +115,73 @@ def cost_300_tables(rows: Rows) -> Iterator[Table]:
         )  # fmt: skip
 
 
-def _plane(rows: Rows, shown: Sequence[str], height: float) -> Any:
-    """A wide figure of two panels, or a narrow one."""
-    return panels(shown, "run the studies closed-form, gradient-curves",
-                  (7.2 if len(shown) > 1 else 3.5, height))  # fmt: skip
+def _draw(
+    titles: Mapping[str, str],
+    panel: Callable[[Axes, str], None],
+    height: float,
+    y: str,
+    handles: Sequence[Line2D] = (),
+) -> Figure:
+    return draw_panels(
+        titles, panel, "run the studies closed-form, gradient-curves", height, x=COST, y=y,
+        log="xy", grid="both", legend="lower center", columns=2 + (len(titles) > 1),
+        handles=handles,
+    )  # fmt: skip
 
 
 def draw_position(rows: Rows) -> Figure:
     """Overall error against seconds on 30-bus and 118-bus N-2, 400 context rows."""
-    shown = [grid for grid in ("case30", "case118") if contexts_of(rows, grid)]
-    figure, axes_of = _plane(rows, shown, 3.1)
-    for axes, grid in zip(axes_of, shown, strict=True):
+
+    def panel(axes: Axes, grid: str) -> None:
         for (kind, target), (label, colour, marker) in WAYS.items():
             points = curve(rows, "overall", grid, kind=kind, target=target, num_context=400)
-            _plot(axes, points, colour, marker, label)
+            _plot(axes, points, color=colour, marker=marker, label=label)
         _levels(axes, rows, "overall", grid, 400)
         _star(axes, closed_form(rows, "overall", "icw", grid, 400), BLUE, label="ICW")
         if grid == "case30":
-            _papers(axes, 400, PAPER_ICW_COST["mlp", 400], PAPER_ICW_N2, label="the paper's ICW")
-        dress(axes, COST, "overall MAE (p.u., rad)", log="xy", grid="both")
-        axes.set_title(f"{grid}, N-2 Most", fontsize=9)
-    handles, labels = figure.axes[0].get_legend_handles_labels()
-    columns = 3 if len(shown) > 1 else 2
-    figure.legend(handles, labels, loc="outside lower center", ncols=columns, fontsize=8)
-    return figure
+            _papers(axes, 400, PAPER.icw_cost["mlp", 400], PAPER_ICW_N2, label="the paper's ICW")
+
+    grids = [grid for grid in ("case30", "case118") if contexts_of(rows, grid)]
+    return _draw({g: f"{g}, N-2 Most" for g in grids}, panel, 3.1, "overall MAE (p.u., rad)")
 
 
 def draw_fine_tuning(rows: Rows) -> Figure:
     """|V| error against seconds on 30-bus N-2: a panel for each backbone, a colour a context."""
-    shown = [b for b in BACKBONES if contexts_of(rows, "case30", b)]
-    figure, axes_of = _plane(rows, shown, 3.1)
-    for letter, axes, backbone in zip("ab", axes_of, shown, strict=False):
+
+    def panel(axes: Axes, backbone: str) -> None:
         _by_context(axes, rows, "case30", backbone)
         _levels(axes, rows, "v", "case30", 400, backbone)
         for num in contexts_of(rows, "case30", backbone):
-            if (backbone, num) in PAPER_ICW_COST:
-                _papers(axes, num, PAPER_ICW_COST[backbone, num], PAPER_ICW_V[backbone])
-        axes.set_title(f"({letter}) {BACKBONES[backbone]}", fontsize=9)
-    levels = [Line2D([], [], color=GREY, lw=1, ls=ls, label=label)
-              for label, ls in LEVEL_LINES.values()]  # fmt: skip
-    _context_legend(figure, contexts_of(rows, "case30"), levels, 3 if len(shown) > 1 else 2)
-    return figure
+            if (backbone, num) in PAPER.icw_cost:
+                _papers(axes, num, PAPER.icw_cost[backbone, num], PAPER.icw_v[backbone])
+
+    shown = [b for b in BACKBONES if contexts_of(rows, "case30", b)]
+    titles = {b: f"({letter}) {BACKBONES[b]}" for letter, b in zip("ab", shown, strict=False)}
+    handles = _context_handles(contexts_of(rows, "case30"))
+    return _draw(titles, panel, 3.1, "|V| MAE (p.u.)", handles)
 
 
 def draw_cost_300(rows: Rows) -> Figure:
     """|V| error against seconds on 300-bus N-1, by context, bands of one deviation over seeds."""
     backbone = WIDE if curve(rows, "v", "case300", WIDE) else "mlp"
     contexts = contexts_of(rows, "case300", backbone)
-    figure, (axes,) = _plane(rows, ["case300"] if contexts else [], 3.6)
-    _by_context(axes, rows, "case300", backbone)
-    axes.set_title(NETWORKS_300[backbone], fontsize=9)
-    for num in contexts:
-        cost = closed_form(rows, "v", "icw", "case300", num, backbone).cost_s
-        level = closed_form(rows, "v", "frozen", "case300", num, backbone)
-        axes.plot(cost, level.error, "o", color=BY_CONTEXT.get(num, GREY), mfc="none", ms=5)
-        if num in PAPER_300:
-            error, at_end, seconds = PAPER_300[num]
-            _papers(axes, num, seconds, error)
-            _papers(axes, num, seconds + PAPER_STEPS_300, at_end, marker="D", ms=4)
-            _papers(axes, num, seconds, PAPER_300_FROZEN, marker="o", ms=4)
+
+    def panel(axes: Axes, grid: str) -> None:
+        _by_context(axes, rows, grid, backbone)
+        for num in contexts:
+            cost = closed_form(rows, "v", "icw", grid, num, backbone).cost_s
+            level = closed_form(rows, "v", "frozen", grid, num, backbone)
+            axes.plot(cost, level.error, "o", color=BY_CONTEXT.get(num, GREY), mfc="none", ms=5)
+            if num in PAPER.cost_300:
+                error, at_end, seconds = PAPER.cost_300[num]
+                _papers(axes, num, seconds, error)
+                _papers(axes, num, seconds + PAPER_STEPS_300, at_end, marker="D", ms=4)
+                _papers(axes, num, seconds, PAPER.cost_300_frozen, marker="o", ms=4)
+
     frozen = Line2D([], [], color="black", marker="o", mfc="none", ls="", label="frozen")
-    _context_legend(figure, contexts, [frozen], 2)
-    return figure
+    handles = _context_handles(contexts, frozen)
+    titles = {"case300": NETWORKS_300[backbone]} if contexts else {}
+    return _draw(titles, panel, 3.6, "|V| MAE (p.u.)", handles)
 
 
 def _by_context(axes: Axes, rows: Rows, grid: str, backbone: str) -> None:
@@ -190,10 +191,9 @@ def _by_context(axes: Axes, rows: Rows, grid: str, backbone: str) -> None:
             points = curve(
                 rows, "v", grid, backbone, kind="fine-tune", target=target, num_context=num
             )
-            _plot(axes, points, colour, marker, "", line)
-        size = 13 if num == 400 else 8  # stars at nearly the same cost stay apart
+            _plot(axes, points, line, color=colour, marker=marker)
+        size = 16 if num == 400 else 7  # stars at nearly the same cost stay apart
         _star(axes, closed_form(rows, "v", "icw", grid, num, backbone), colour, ms=size)
-    dress(axes, COST, "|V| MAE (p.u.)", log="xy", grid="both")
 
 
 def _papers(axes: Axes, num: int, cost: float, error: float, **how: Any) -> None:
@@ -203,20 +203,14 @@ def _papers(axes: Axes, num: int, cost: float, error: float, **how: Any) -> None
 
 
 def _star(axes: Axes, icw: Point, colour: str, **how: Any) -> None:
-    axes.errorbar(icw.cost_s, icw.error, icw.deviation, color=colour, capsize=2, lw=1)
+    errorbars(axes, [icw.cost_s], [icw.errors], color=colour, marker="", lw=1)
     axes.plot(icw.cost_s, icw.error, color=colour, **(STAR | how))
 
 
-def _plot(
-    axes: Axes, points: Sequence[Point], colour: str, marker: str, label: str, line: str = "-"
-) -> None:  # fmt: skip
+def _plot(axes: Axes, points: Sequence[Point], line: str = "-", **style: Any) -> None:
     if points:
-        # a band around a mean can't reach below zero on a logarithmic axis
-        mean_with_band(
-            axes, [point.cost_s for point in points], [point.error for point in points],
-            [point.deviation for point in points], line, above_tenth=True, alpha=0.18,
-            marker=marker, color=colour, ms=3.5, lw=1.2, label=label,
-        )  # fmt: skip
+        costs, errors = [p.cost_s for p in points], [p.errors for p in points]
+        band(axes, costs, errors, line, above_tenth=True, ms=3.5, **style)
 
 
 def _levels(
@@ -227,11 +221,11 @@ def _levels(
         axes.axhline(level.error, color=GREY, lw=1, ls=line, label=label)
 
 
-def _context_legend(
-    figure: Figure, contexts: Sequence[int], more: Sequence[Line2D], columns: int
-) -> None:
-    handles = [Line2D([], [], color=BY_CONTEXT.get(num, GREY), lw=3, label=f"{num:,} context rows")
-               for num in contexts]  # fmt: skip
+def _context_handles(contexts: Sequence[int], *more: Line2D) -> list[Line2D]:
+    handles = [
+        Line2D([], [], color=BY_CONTEXT.get(num, GREY), lw=3, label=f"{num:,} context rows")
+        for num in contexts
+    ]
     handles += [
         Line2D([], [], color="black", ls=line, marker=marker, ms=3.5, lw=1.2,
                label=f"fine-tuned, {TARGET_LABELS[target]}")
@@ -240,8 +234,7 @@ def _context_legend(
     icw = Line2D([], [], color="black", label="ICW", **STAR)
     told = Line2D([], [], color="white", label="black rim: the paper's",
                   **cast(Any, STAR | {"mec": "black"}))  # fmt: skip
-    figure.legend(handles=[*handles, icw, told, *more], loc="outside lower center", ncols=columns,
-                  fontsize=8)  # fmt: skip
+    return [*handles, icw, told, *more]
 
 
 def _tuned(
@@ -292,10 +285,10 @@ POSITION = (
 
 def _icw_300(rows: Rows) -> Numbers:
     return {f"{n:,} rows, {label}": closed_form(rows, "v", "icw", "case300", n, base).error
-            for n in PAPER_300 for base, label in FIT_300.items()}  # fmt: skip
+            for n in PAPER.cost_300 for base, label in FIT_300.items()}  # fmt: skip
 
 
-PAPER_ICW_300 = {f"{n:,} rows, {label}": row[0] for n, row in PAPER_300.items()
+PAPER_ICW_300 = {f"{n:,} rows, {label}": row[0] for n, row in PAPER.cost_300.items()
                  for label in FIT_300.values()}  # fmt: skip
 COST_300 = (
     Claim("on 300-bus N-1 ICW lowers the |V| error from 0.00274 to 4.22e-4, 4.25e-4, 3.94e-4 by "
@@ -311,16 +304,16 @@ COST_300 = (
           "error of fine-tuning towards raw y over ICW's, the network of width 1,024",
           lambda rows: {name.split(", ")[1]: points[-1].error / icw.error
                         for name, points, icw in ON_300(rows) if name.endswith("raw y")},
-          rules.FACTOR, {f"{n:,} rows": row[1] / row[0] for n, row in PAPER_300.items()}),
+          rules.FACTOR, {f"{n:,} rows": row[1] / row[0] for n, row in PAPER.cost_300.items()}),
     Claim("on 300-bus 4,000 steps of fine-tuning cost 5 to 21 times as much as ICW",
           "fine-tuning over ICW, solves by pandapower divided by 48 cores",
           lambda rows: {f"{n:,} rows": seconds_of(rows, "case300").speed_up("pandapower", 48, n)
-                        for n in PAPER_300},
+                        for n in PAPER.cost_300},
           rules.FACTOR, {f"{n:,} rows": (row[2] + PAPER_STEPS_300) / row[2]
-                         for n, row in PAPER_300.items()},
+                         for n, row in PAPER.cost_300.items()},
           beside=Note("Not divided", lambda rows: {
               f"{n:,} rows": seconds_of(rows, "case300").speed_up("pandapower", 1, n)
-              for n in PAPER_300})),
+              for n in PAPER.cost_300})),
 )  # fmt: skip
 FINE_TUNING = (
     Claim("on 30-bus N-2 fine-tuning doesn't get below ICW's |V| error in up to 4,000 steps",

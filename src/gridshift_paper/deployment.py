@@ -8,6 +8,7 @@ pandapower's solver and a GPU's gradient steps; here both are seconds of one CPU
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -23,7 +24,7 @@ from gridshift.peers.roster import Pandapower
 from gridshift.threads import Threads
 from gridshift_paper import claims as rules
 from gridshift_paper.artefacts import Artefact, Table
-from gridshift_paper.claims import NAN, Claim, Count, Frame, Note, Numbers, Rows
+from gridshift_paper.claims import NAN, PAPER, Claim, Count, Frame, Note, Numbers, Rows
 from gridshift_paper.outages import (
     COMPENSATION,
     OUTAGES,
@@ -35,18 +36,7 @@ from gridshift_paper.outages import (
     of_300,
     outages,
 )
-from gridshift_paper.protocol import (
-    BACKBONE_LABELS,
-    GRIDS,
-    WIDE,
-    Scale,
-    adapted,
-    base_surrogate,
-    context_rows,
-    printed,
-    rows_for_test,
-    topology,
-)
+from gridshift_paper.protocol import BACKBONE_LABELS, GRIDS, WIDE, Experiment, Scale, adapted
 from gridshift_paper.records import Key, Record, Study, crossed
 from gridshift_paper.selection import measured, picked
 
@@ -54,8 +44,6 @@ REPEATS = 5
 """Runs of which the fastest counts: what else a machine does only ever adds time."""
 BACKBONES = {backbone: BACKBONE_LABELS[backbone] for backbone in ("mlp", "pfgnn")}
 """Whose gradient steps the paper costs."""
-PAPER_DEPLOYMENT = printed("deployment")
-PAPER_CORES = printed("cores")
 BUDGET = 4_000
 """Gradient steps of the paper's comparison at deployment scale."""
 DEPLOYMENT_COLUMNS = (
@@ -64,7 +52,7 @@ DEPLOYMENT_COLUMNS = (
 )  # fmt: skip
 PARTS = ("data_s", "fit_s", "predict_s")
 """Columns of what an adaptation spends its time on."""
-ACCOUNTS = (("pandapower", PAPER_CORES), ("pandapower", 1), ("engine", PAPER_CORES), ("engine", 1))
+ACCOUNTS = (("pandapower", PAPER.cores), ("pandapower", 1), ("engine", PAPER.cores), ("engine", 1))
 """Solver, and cores by which its time is divided."""
 
 
@@ -75,30 +63,29 @@ def _time_keys(scale: Scale) -> Iterator[Key]:
     yield from crossed(grid=scale.grids_of("case300"), part=["network"], backbone=[WIDE])
 
 
-def _measure_times(scale: Scale, *, grid: str, part: str, backbone: str) -> Sequence[Record]:
+def _measure_times(experiment: Experiment, *, part: str, backbone: str) -> Sequence[Record]:
+    experiment = replace(experiment, outage=GRIDS[experiment.grid].single)
     measure = _solve_times if part == "solve" else partial(_network_times, backbone=backbone)
-    return [{"outage": GRIDS[grid].single, **measure(scale, grid)}]
+    return [{"outage": experiment.outage, **measure(experiment)}]
 
 
-def _solve_times(scale: Scale, grid: str) -> Record:
-    """Seconds a solved case costs, by the engine and by pandapower, one thread, on N-1 Most."""
-    outage, num = GRIDS[grid].single, scale.num_context
+def _solve_times(experiment: Experiment) -> Record:
+    """Seconds a solved case costs, by the engine and by pandapower, one thread."""
+    grid, num = experiment.grid, experiment.scale.num_context
     with Threads(1):
-        engine = least_cpu_seconds(lambda: context_rows(grid, outage, num), repeats=REPEATS) / num
-        few = sample_loads(topology(grid, outage), named_rng(grid, "pandapower"), 4)
-        case = Case.of(grid, tuple(outage.split(",")))
+        engine = least_cpu_seconds(experiment.context, repeats=REPEATS) / num
+        few = sample_loads(experiment.network, named_rng(grid, "pandapower"), 4)
+        case = Case.of(grid, tuple(experiment.outage.split(",")))
         run = Pandapower().prepare(case, few.load_p, few.load_q, 1e-8)
         rows = least_cpu_seconds(run, repeats=3) / few.num_rows
     return {"engine_s": engine, "pandapower_s": rows}
 
 
-def _network_times(scale: Scale, grid: str, backbone: str) -> Record:
+def _network_times(experiment: Experiment, backbone: str) -> Record:
     """Seconds of ICW's fit, of predicting the test rows, and of a gradient step, one thread."""
-    outage = GRIDS[grid].single
-    base = base_surrogate(scale, grid, backbone=backbone).on(topology(grid, outage))
-    context = context_rows(grid, outage, scale.num_context)
-    x = rows_for_test(grid, outage, scale.num_test).x
-    num_steps = min(20 if backbone == "pfgnn" else 100, scale.num_steps)
+    base = experiment.base(backbone=backbone).on(experiment.network)
+    context, x = experiment.context(), experiment.test().x
+    num_steps = min(20 if backbone == "pfgnn" else 100, experiment.scale.num_steps)
 
     def tuned(number: int) -> Predictor:
         config = GradientConfig(num_steps=number, target="zscore")
@@ -124,18 +111,19 @@ TIMES = Study(
 )
 
 
-def _sweep(scale: Scale, *, grid: str) -> Sequence[Record]:
+def _sweep(experiment: Experiment) -> Sequence[Record]:
     """Adapt to every single outage by ICW and predict, one after the other; what that takes."""
-    outages, num_left_out = connected_outages(grid, 1)
-    outages, base = outages[: scale.max_outages], base_surrogate(scale, grid)
+    outages, num_left_out = connected_outages(experiment.grid, 1)
+    outages, base = outages[: experiment.scale.max_outages], experiment.base()
     spent = dict.fromkeys(PARTS, 0.0)
     began, cpu_began, rows = time.perf_counter(), time.process_time(), 0
     with Threads(1):
-        context_rows(grid, outages[0], 2)  # kernels may compile
+        replace(experiment, outage=outages[0]).context(2)  # kernels may compile
         for outage in outages:
-            x = rows_for_test(grid, outage, scale.num_test).x
+            there = replace(experiment, outage=outage)
+            x = there.test().x
             start = time.perf_counter()
-            context = context_rows(grid, outage, scale.num_context)
+            context = there.context()
             solved = time.perf_counter()
             predictor = adapted("icw", base, context)
             fitted = time.perf_counter()
@@ -146,7 +134,7 @@ def _sweep(scale: Scale, *, grid: str) -> Sequence[Record]:
     return [
         {
             "num_outages": len(outages), "num_left_out": num_left_out, "num_rows": rows,
-            "num_context": scale.num_context, **spent,
+            "num_context": experiment.scale.num_context, **spent,
             "with_test_rows_s": time.perf_counter() - began,
             "with_test_rows_cpu_s": time.process_time() - cpu_began,
         }
@@ -214,7 +202,7 @@ def factor(value: float) -> str:
     return "–" if not np.isfinite(value) else f"{value:.3g}×" if value < 10 else f"{value:,.0f}×"
 
 
-def totals(rows: Rows, grid: str, solver: str = "pandapower", cores: int = PAPER_CORES) -> Numbers:
+def totals(rows: Rows, grid: str, solver: str = "pandapower", cores: int = PAPER.cores) -> Numbers:
     """Seconds for all outages of a grid, by the paper's accounting."""
     seconds, sweep = seconds_of(rows, grid), picked(rows["deployment-sweep"], grid=grid)
     number = int(sweep.iloc[-1].num_outages) if len(sweep) else NAN
@@ -231,7 +219,7 @@ def tables(rows: Rows) -> Iterator[Table]:
         "4,000 gradient steps over ICW, cost for each outage",
         ("grid", ">paper,\n48 cores", *(f">{solver},\n{cores} core{'s' * (cores > 1)}"
                                         for solver, cores in ACCOUNTS)),
-        [(grid, factor(PAPER_DEPLOYMENT[grid][-1]),
+        [(grid, factor(PAPER.deployment[grid][-1]),
           *(factor(seconds.speed_up(*account)) for account in ACCOUNTS))
          for grid, seconds in of.items()],
         "The paper divides the serial time of its solver by 48 cores, and counts gradient steps "
@@ -239,11 +227,11 @@ def tables(rows: Rows) -> Iterator[Table]:
     )  # fmt: skip
     lines: list[tuple[object, ...]] = []
     for grid, one in of.items():
-        data, inference = 400 * one.pandapower / PAPER_CORES, one.fit + one.predict
+        data, inference = 400 * one.pandapower / PAPER.cores, one.fit + one.predict
         lines.append((grid, int(sweeps.loc[grid].num_outages), data, inference, one.predict_tuned,
                       BUDGET * one.step, *totals(rows, grid).values()))  # fmt: skip
-        lines.append(("paper", *PAPER_DEPLOYMENT[grid][:-1]))
-    yield Table(f"The paper's accounting: serial time of pandapower divided by {PAPER_CORES}",
+        lines.append(("paper", *PAPER.deployment[grid][:-1]))
+    yield Table(f"The paper's accounting: serial time of pandapower divided by {PAPER.cores}",
                 DEPLOYMENT_COLUMNS, lines,
                 "K: the paper's 253 outages of case300 keep it in one piece; ten of them have no "
                 "nominal solution, which the paper's own criterion asks for, so 243 are adapted to."
@@ -308,7 +296,7 @@ def _parts(grid: str, rows: Rows) -> Numbers:
 
 def _left_out(rows: Rows) -> Numbers:
     last = measured(rows, "deployment-sweep").groupby("grid").num_left_out.last()
-    return {g: Count(int(n), PAPER_DEPLOYMENT[g][0]) for g, n in last.items() if n}
+    return {g: Count(int(n), PAPER.deployment[g][0]) for g, n in last.items() if n}
 
 
 ARTEFACTS = (
@@ -320,8 +308,8 @@ ARTEFACTS = (
             Claim("adapting to all single-line outages is 21 to 34 times cheaper by ICW than by "
                   "4,000 gradient steps",
                   "fine-tuning over ICW, solves by pandapower divided by 48 cores",
-                  partial(_speed_ups, solver="pandapower", cores=PAPER_CORES), rules.FACTOR,
-                  {grid: row[-1] for grid, row in PAPER_DEPLOYMENT.items()},
+                  partial(_speed_ups, solver="pandapower", cores=PAPER.cores), rules.FACTOR,
+                  {grid: row[-1] for grid, row in PAPER.deployment.items()},
                   beside=Note("Not divided", partial(_speed_ups, solver="pandapower", cores=1)),
                   why="The factor is that of the division: gradient steps are not divided."),
             Claim("ICW completes the full sweep in 4 to 45 s across the three systems, against 137 "
@@ -330,7 +318,7 @@ ARTEFACTS = (
                   lambda rows: {f"{grid}, {way}": seconds for grid in GRIDS
                                 for way, seconds in totals(rows, grid).items()},
                   rules.SECONDS,
-                  {f"{grid}, {way}": float(row[place]) for grid, row in PAPER_DEPLOYMENT.items()
+                  {f"{grid}, {way}": float(row[place]) for grid, row in PAPER.deployment.items()
                    for way, place in (("ICW", 5), ("fine-tuning", 6))}),
             *(Note(f"{grid}, one thread", partial(_parts, grid)) for grid in GRIDS),
             Note("Outages that have no nominal solution and are left out", _left_out),

@@ -9,20 +9,21 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
 from gridshift.pictures import BLUE, GREY, RED
 from gridshift_paper import claims as rules
 from gridshift_paper.artefacts import Artefact, Table
-from gridshift_paper.claims import Claim, Count, Frame, Note, Numbers, Rows
+from gridshift_paper.claims import PAPER, Claim, Count, Frame, Note, Numbers, Rows
 from gridshift_paper.figures import (
     COLOURS,
-    SMALL,
-    dress,
-    method_legend,
+    DASHED,
+    FINE,
+    draw_panels,
+    method_handles,
     number_ticks,
-    panels,
     plain_ticks,
 )
 from gridshift_paper.outages import (
@@ -41,10 +42,9 @@ from gridshift_paper.outages import (
     outages_by_seed,
     terciles,
 )
-from gridshift_paper.protocol import GRIDS, printed
+from gridshift_paper.protocol import GRIDS
 from gridshift_paper.selection import count, measured
 
-PAPER_NUM_EXCLUDED = printed("num_excluded")
 SOME = 0.1
 """Size of a correlation from which there is one."""
 QUANTITIES = {
@@ -84,7 +84,7 @@ def gaps_by_seed(frame: Frame) -> Frame:
 def gaps(frame: Frame) -> Frame:
     """Mean over seeds, index outage; `excluded`: the hardest, that the paper would leave out."""
     gap = gaps_by_seed(frame).groupby("outage").mean()
-    hardest = gap.increase.nlargest(PAPER_NUM_EXCLUDED[frame.grid.iloc[0]]).index
+    hardest = gap.increase.nlargest(PAPER.num_excluded[frame.grid.iloc[0]]).index
     return gap.assign(excluded=gap.index.isin(hardest))
 
 
@@ -119,26 +119,27 @@ def gap_tables(grid: str, rows: Rows) -> Sequence[Table]:
 def draw_gap(grid: str, rows: Rows) -> Figure:
     """What is closed of the distance against the increase of ICW's error, one point an outage."""
     gap = gaps(frame_of(rows, OUTAGES, grid))
-    figure, (axes,) = panels("1", "outages", (3.5, 2.7))
     kept, left_out = gap[~gap.excluded], gap[gap.excluded]
-    axes.axhline(0, color=GREY, lw=0.8)
-    axes.scatter(kept.closed, kept.increase, s=14, color=BLUE, alpha=0.75, lw=0)
-    axes.scatter(left_out.closed, left_out.increase, s=22, ec=RED, fc="none", lw=1.2,
-                 label=f"paper would leave out ({len(left_out)})")  # fmt: skip
-    if gap.increase.max() > 2:  # so that the hardest can be shown and the others told apart
-        axes.set_yscale("symlog", linthresh=1)
-        number_ticks(axes.yaxis, [-0.5, 0, 0.5, 1, 2, 5, 10, 20, 50])
-        axes.yaxis.set_minor_locator(NullLocator())
-        axes.axhline(1, color=GREY, lw=0.8, ls=(0, (4, 3)))
-        axes.text(0.01, 1, "logarithmic above", fontsize=6.5, color=GREY, va="bottom",
-                  transform=axes.get_yaxis_transform())  # fmt: skip
-    dress(
-        axes, r"$\Delta$MMD = MMD$_Y$ − MMD$_Z$", r"$(e_k - e_\mathrm{base})\,/\,e_\mathrm{base}$",
-        title=f"{GRIDS[grid].label}, {len(gap)} outages: r = {correlation(gap, 'closed'):.2f} "
-        f"({correlation(kept, 'closed'):.2f} without)".replace("-0", "−0"), size=SMALL, grid="both",
+
+    def panel(axes: Axes, _: str) -> None:
+        axes.axhline(0, color=GREY, lw=0.8)
+        axes.scatter(kept.closed, kept.increase, s=14, color=BLUE, alpha=0.75, lw=0)
+        axes.scatter(left_out.closed, left_out.increase, s=22, ec=RED, fc="none", lw=1.2,
+                     label=f"paper would leave out ({len(left_out)})")  # fmt: skip
+        if gap.increase.max() > 2:  # so that the hardest can be shown and the others told apart
+            axes.set_yscale("symlog", linthresh=1)
+            number_ticks(axes.yaxis, [-0.5, 0, 0.5, 1, 2, 5, 10, 20, 50])
+            axes.yaxis.set_minor_locator(NullLocator())
+            axes.axhline(1, color=GREY, lw=0.8, ls=DASHED)
+            axes.text(0.01, 1, "logarithmic above", fontsize=FINE, color=GREY, va="bottom",
+                      transform=axes.get_yaxis_transform())  # fmt: skip
+
+    r, without = (f"{correlation(part, 'closed'):.2f}".replace("-", "−") for part in (gap, kept))
+    title = f"{GRIDS[grid].label}, {len(gap)} outages: r = {r} ({without} without)"
+    return draw_panels(
+        {grid: title}, panel, "outages", 2.7, x=r"$\Delta$MMD = MMD$_Y$ − MMD$_Z$",
+        y=r"$(e_k - e_\mathrm{base})\,/\,e_\mathrm{base}$", grid="both", legend="lower right",
     )  # fmt: skip
-    figure.legend(fontsize=SMALL, handletextpad=0.1, loc="outside lower right")
-    return figure
 
 
 def frames(rows: Rows) -> Mapping[str, Frame]:
@@ -197,22 +198,27 @@ def win_tables(rows: Rows) -> Iterator[Table]:
 def draw_wins(rows: Rows) -> Figure:
     """Error after adaptation over the frozen error, against the frozen error."""
     found = {frame.grid.iloc[0]: (name, frame) for name, frame in frames(rows).items()}
-    figure, axes_of = panels(tuple(found), "run the studies outages and outages-300-fit",
-                             (7.2, 2.7), sharey=True)  # fmt: skip
-    for axes, (grid, (name, frame)) in zip(axes_of, found.items(), strict=True):
-        error, lost = outages(frame, "overall"), {}
-        for method in ("icw", "icw-paired"):
-            ratio = error[method] / error["frozen"]
-            lost[method] = int((ratio >= 1).sum())
-            axes.scatter(error["frozen"], ratio, s=11, color=COLOURS[method], alpha=0.65, lw=0)
+    errors = {grid: outages(frame, "overall") for grid, (_, frame) in found.items()}
+    methods, titles = ("icw", "icw-paired"), {}
+    for grid, error in errors.items():
+        icw, paired = (int((error[method] >= error["frozen"]).sum()) for method in methods)
+        name = found[grid][0].replace(grid, GRIDS[grid].label)
+        titles[grid] = (f"{name}, {len(error)} outages:\nworse on {icw} (ICW), "
+                        f"{paired} (paired ICW)")  # fmt: skip
+
+    def panel(axes: Axes, grid: str) -> None:
+        frozen = errors[grid]["frozen"]
+        for method in methods:
+            ratio = errors[grid][method] / frozen
+            axes.scatter(frozen, ratio, s=11, color=COLOURS[method], alpha=0.65, lw=0)
         axes.axhline(1, color="#111827", lw=0.9)
-        dress(axes, "Overall MAE, frozen (p.u., rad)", log="xy", size=SMALL, grid="both",
-              title=f"{name.replace(grid, GRIDS[grid].label)}, {len(error)} outages:\nworse on "
-              f"{lost['icw']} (ICW), {lost['icw-paired']} (paired ICW)")  # fmt: skip
         plain_ticks(axes.xaxis, axes.get_xlim())
-    axes_of[0].set_ylabel("Overall MAE, adapted / frozen", fontsize=SMALL)
-    method_legend(figure, ("icw", "icw-paired"))
-    return figure
+
+    return draw_panels(
+        titles, panel, "run the studies outages and outages-300-fit", 2.7, log="xy", grid="both",
+        x="Overall MAE, frozen (p.u., rad)", y="Overall MAE, adapted / frozen",
+        legend="upper center", handles=method_handles(*methods), sharey=True,
+    )  # fmt: skip
 
 
 def _correlations(grid: str, rows: Rows, of: str = "increase") -> Numbers:

@@ -24,26 +24,21 @@ from gridshift.adapt.datasets import Dataset
 from gridshift.learn.whitening import fit_zca
 from gridshift_paper import claims as rules
 from gridshift_paper.artefacts import Artefact, Table, mean_and_spread
-from gridshift_paper.claims import NAN, Claim, Numbers, Rows, Undecided
+from gridshift_paper.claims import NAN, PAPER, Claim, Numbers, Rows, Undecided
 from gridshift_paper.deployment import BACKBONES, TIMES, seconds_of
 from gridshift_paper.protocol import (
     EXACT,
     GRIDS,
     WIDE,
+    Experiment,
     Scale,
     adapted,
-    base_surrogate,
     context_mean,
-    context_rows,
     errors_of,
     errors_where_given,
-    exact_base,
-    printed,
-    rows_for_test,
-    training_rows,
 )
 from gridshift_paper.records import Key, Record, Study, crossed
-from gridshift_paper.selection import by_seed, mean, picked, spread
+from gridshift_paper.selection import by_seed, mean, picked
 from gridshift_paper.variants import ONE_SEED
 
 BASE_TRANSFORM: dict[Target, str] = {"no-norm": "identity", "zscore": "zscore"}
@@ -101,26 +96,26 @@ def _curve_keys(scale: Scale) -> Iterator[Key]:
 
 
 def _measure_point(
-    scale: Scale, *, grid: str, outage: str, backbone: str, kind: Kind, target: Target,
-    num_context: int, num_steps: int, seed: int,
+    experiment: Experiment, *, backbone: str, kind: Kind, target: Target, num_context: int,
+    num_steps: int,
 ) -> Sequence[Record]:  # fmt: skip
     """Error after one budget of steps, spent by itself (`gradient_curve`)."""
-    context, test = rows_of(scale, grid, outage, num_context, seed)
+    context, test = rows_of(experiment, num_context)
     began, cpu = time.perf_counter(), time.process_time()
-    predictor = stepped(scale, grid, context, backbone, kind, target, num_steps, seed)
+    predictor = stepped(experiment, context, backbone, kind, target, num_steps)
     seconds = {"wall_s": time.perf_counter() - began, "cpu_s": time.process_time() - cpu}
     return [{"num_solves": context.num_solves, **seconds, **errors_of(predictor, test)}]
 
 
 def stepped(
-    scale: Scale, grid: str, context: Dataset, backbone: str, kind: Kind, target: Target,
-    num_steps: int, seed: int,
+    experiment: Experiment, context: Dataset, backbone: str, kind: Kind, target: Target,
+    num_steps: int,
 ) -> Predictor:  # fmt: skip
     """What gradient steps on the context make of the base surrogate, or of random weights."""
     config = GradientConfig(num_steps=num_steps, target=target)
     # from scratch, nothing of a base surrogate is used but its architecture
     transform = BASE_TRANSFORM[target] if kind == "fine-tune" else "zca"
-    base = base_surrogate(scale, grid, transform=transform, backbone=backbone, seed=seed)
+    base = experiment.base(transform=transform, backbone=backbone)
     adapt = adapt_fine_tune if kind == "fine-tune" else adapt_scratch
     return adapt(base.on(context.network), Context.of(context), config=config)
 
@@ -147,18 +142,16 @@ def _closed_form_keys(scale: Scale) -> Iterator[Key]:
             )  # fmt: skip
 
 
-def _closed_form(
-    scale: Scale, *, grid: str, outage: str, backbone: str, num_context: int, seed: int
-) -> Sequence[Record]:
+def _closed_form(experiment: Experiment, *, backbone: str, num_context: int) -> Sequence[Record]:
     """Errors without gradient steps: the frozen surrogate, ICW, and what a context gives else."""
-    context, test = rows_of(scale, grid, outage, num_context, seed)
+    context, test = rows_of(experiment, num_context)
     if backbone == EXACT:
-        y_base, old = exact_base(grid, test), fit_zca(training_rows(scale, grid, seed=seed).y)
-        y_icw = fit_zca(context.y).inverse(old.forward(y_base))
-        errors = {"frozen": errors_where_given(test, y_base),
-                  "icw": errors_where_given(test, y_icw)}  # fmt: skip
+        old = fit_zca(experiment.training().y)
+        levels = {"frozen": experiment.exact_base(test),
+                  "icw": experiment.perfect_icw(context, test, old)}  # fmt: skip
+        errors = {name: errors_where_given(test, y_hat) for name, y_hat in levels.items()}
     else:
-        base = base_surrogate(scale, grid, backbone=backbone, seed=seed)
+        base = experiment.base(backbone=backbone)
         errors = {
             name: errors_of(adapted(name, base, context), test)
             for name in ("frozen", "icw", "icw-paired", "ridge")
@@ -177,12 +170,9 @@ CLOSED_FORM = Study(
 
 
 @lru_cache(maxsize=4)
-def rows_of(
-    scale: Scale, grid: str, outage: str, num_context: int, seed: int
-) -> tuple[Dataset, Dataset]:
+def rows_of(experiment: Experiment, num_context: int) -> tuple[Dataset, Dataset]:
     """Context and test rows."""
-    context = context_rows(grid, outage, scaled(scale, num_context), seed=seed)
-    return context, rows_for_test(grid, outage, scale.num_test, seed=seed)
+    return experiment.context(scaled(experiment.scale, num_context)), experiment.test()
 
 
 class Point(NamedTuple):
@@ -197,11 +187,6 @@ class Point(NamedTuple):
     def error(self) -> float:
         """Mean over seeds."""
         return mean(self.errors)
-
-    @property
-    def deviation(self) -> float:
-        """Sample deviation over seeds; 0 for a single one."""
-        return spread(self.errors)
 
 
 def curve(
@@ -243,13 +228,11 @@ PLANE = (TIMES, CLOSED_FORM, CURVES)
 """What a point of the plane is put together from."""
 
 
-PAPER_ICW_COST = printed("icw_cost")
-PAPER_ICW_V = printed("icw_v")
-_SECONDS = printed("scratch_seconds")
-_V = printed("scratch_v")
 PAPER_SCRATCH: dict[tuple[str, int], dict[int, tuple[float, ...]]] = {
-    case: dict(zip(MILESTONES, zip(*_SECONDS[case[1]], *errors, strict=True), strict=True))
-    for case, errors in _V.items()
+    case: dict(
+        zip(MILESTONES, zip(*PAPER.scratch_seconds[case[1]], *errors, strict=True), strict=True)
+    )
+    for case, errors in PAPER.scratch_v.items()
 }
 """Tables of scratch training, by targets and context: steps to seconds of MLP and PFGNN, then |V|
 errors of MLP and PFGNN."""
@@ -268,7 +251,7 @@ def _scratch_tables(target: str, rows: Rows) -> Iterator[Table]:
         points = _scratch(rows, target, backbone, num)
         icw = closed_form(rows, "v", "icw", "case30", num, backbone)
         lines: list[Sequence[object]] = [("ICW", icw.cost_s, mean_and_spread(icw.errors),
-                  PAPER_ICW_COST.get((backbone, num)), PAPER_ICW_V[backbone])]  # fmt: skip
+                  PAPER.icw_cost.get((backbone, num)), PAPER.icw_v[backbone])]  # fmt: skip
         for point in points:
             paper = PAPER_SCRATCH.get((target, num), {}).get(point.num_steps, (None,) * 4)
             lines.append((f"{point.num_steps:,}", point.cost_s, mean_and_spread(point.errors),
@@ -312,7 +295,7 @@ def _worse_than_the_mean(rows: Rows) -> str:
             f"{rules.written(constant)}, which knows no loads: to pass it says little")  # fmt: skip
 
 
-PAPER_RAW = {f"{n:,} steps": row[2] / PAPER_ICW_V["mlp"]
+PAPER_RAW = {f"{n:,} steps": row[2] / PAPER.icw_v["mlp"]
              for n, row in PAPER_SCRATCH["no-norm", 400].items()}  # fmt: skip
 ON_RAW = (
     Claim("training from scratch on raw y is 645 times worse than ICW after 100 steps",

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from functools import partial
 from itertools import product
+from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -12,22 +12,11 @@ from matplotlib.figure import Figure
 from gridshift.pictures import BLUE, GREEN, GREY, ORANGE
 from gridshift_paper import claims as rules
 from gridshift_paper.artefacts import Artefact, Table, mean_and_spread
-from gridshift_paper.claims import Claim, Frame, Note, Numbers, Rows
-from gridshift_paper.figures import PAPERS, PRINT, dress, panels
-from gridshift_paper.protocol import (
-    QUANTITIES,
-    printed,
-)
+from gridshift_paper.claims import PAPER, Claim, Frame, Note, Numbers, Rows
+from gridshift_paper.figures import FINE, PAPERS, draw_panels, errorbars, name_ticks
+from gridshift_paper.protocol import QUANTITIES
 from gridshift_paper.selection import by_seed, mean, mean_ratio, picked, spread
-from gridshift_paper.third_moment import (
-    DOMAINS,
-    PAPER_RISE,
-    PAPER_VOLTAGE_RATIO,
-    THIRD,
-    nearest,
-    recentred,
-    third_tables,
-)
+from gridshift_paper.third_moment import DOMAINS, THIRD, nearest, recentred, third_tables
 from gridshift_paper.variants import REFERENCES, VARIANTS
 
 LEVELS = {
@@ -40,7 +29,6 @@ LEVELS = {
 """Level to label, transform and statistics. 3*: the third moment as trained, not re-estimated."""
 TICKS = ["0\nnone", "1\nmean", "2\nICW", "3\nskew", "3*\nskew\nof base"]
 SHOWN = {"mlp": ("MLP", BLUE, "o"), "transformer": ("Transformer", ORANGE, "s")}
-PAPER_MAE = printed("mae")
 WITHIN = 0.02
 """What the paper calls neutral."""
 NEUTRAL = 0.1
@@ -76,9 +64,9 @@ def _tables_of_mae(rows: Rows) -> Iterator[Table]:
         yield Table(
             f"Overall MAE by moments matched, {label}, case30, N-2 Most",
             ("level", ">ours", ">paper", ">/ level 2", ">perfect surrogate"),
-            [(LEVELS[n][0], mean_and_spread(level(rows, n, b)), PAPER_MAE.get((b, f"level {n}")),
+            [(LEVELS[n][0], mean_and_spread(level(rows, n, b)), PAPER.mae.get((b, f"level {n}")),
               rise(rows, n, b), _perfect(rows, n)) for n in LEVELS],
-            f"Paper: numbers of Table II, and level 3 above level 2 by {PAPER_RISE[label]:.1%}. "
+            f"Paper: numbers of Table II, and level 3 above level 2 by {PAPER.rise[label]:.1%}. "
             "3*: moments 1 and 2 of the context, skewness as trained.",
         )  # fmt: skip
     if len(rows[THIRD.name]):
@@ -91,7 +79,7 @@ def _tables_of_voltage(rows: Rows) -> Iterator[Table]:
             f"Voltage MAE by moments matched, MLP, case30, {label}, p.u.",
             ("level", ">ours", ">/ level 2", ">paper"),
             [(LEVELS[n][0], mean_and_spread(level(rows, n, "mlp", t, "v")),
-              rise(rows, n, "mlp", t, "v"), PAPER_VOLTAGE_RATIO[label] if n == "3" else None)
+              rise(rows, n, "mlp", t, "v"), PAPER.voltage_ratio[label] if n == "3" else None)
              for n in LEVELS],
             "Paper: over level 2. 3*: moments 1 and 2 of the context, skewness as trained.",
         )  # fmt: skip
@@ -102,63 +90,63 @@ def _measured(rows: Rows) -> list[str]:
     return [b for b in SHOWN if len(level(rows, "2", b))]
 
 
-def _finish(axes: Axes, y_label: str, x_label: str) -> None:
-    dress(axes, x_label, y_label, log="y", ticks=None)
-    axes.set_xticks(range(len(TICKS)), TICKS)
-    axes.tick_params(axis="x", length=0)
-    axes.legend(loc="upper right")
-
-
 def _draw_mae(rows: Rows) -> Figure:
-    with mpl.rc_context(PRINT):
-        found = _measured(rows)
-        figure, (axes,) = panels(found[:1], "rows of ICW on case30", (3.5, 2.8))
-        for offset, backbone in zip((-0.05, 0.05), found, strict=False):
+    exact = [_perfect(rows, name) for name in LEVELS]
+
+    def panel(axes: Axes, _: str) -> None:
+        for offset, backbone in zip((-0.05, 0.05), _measured(rows), strict=False):
             label, colour, marker = SHOWN[backbone]
             errors = [level(rows, name, backbone) for name in LEVELS]
             at = np.arange(len(LEVELS)) + offset
-            height, error = [mean(e) for e in errors], [spread(e) for e in errors]
-            style = {"color": colour, "marker": marker, "ms": 4, "capsize": 2, "lw": 1.2}
-            axes.errorbar(at[:4], height[:4], error[:4], label=label, **style)
-            axes.errorbar(at[4:], height[4:], error[4:], mfc="white", **style)
-            told = [PAPER_MAE.get((backbone, f"level {n}"), np.nan) for n in LEVELS]
-            told[3] = told[2] * (1 + PAPER_RISE[label])
-            axes.plot(at, told, **(PAPERS | {"mec": colour}))
+            style: Any = {"color": colour, "marker": marker, "ms": 4, "lw": 1.2}
+            errorbars(axes, at[:4], errors[:4], label=label, **style)
+            errorbars(axes, at[4:], errors[4:], mfc="white", **style)
+            told = [PAPER.mae.get((backbone, f"level {n}"), np.nan) for n in LEVELS]
+            told[3] = told[2] * (1 + PAPER.rise[label])
+            axes.plot(at, told, **{**PAPERS, "mec": colour})
         axes.plot([], [], label="the paper's", **PAPERS)
-        exact = [_perfect(rows, name) for name in LEVELS]
         style = {"color": GREY, "marker": "_", "ms": 9, "lw": 1.2}
         axes.plot(range(1, 4), exact[1:4], ls=":", label="around exact solutions", **style)
         axes.plot([4], exact[4:], ls="", **style)
         if len(rows[THIRD.name]):
             ratio = next(iter(recentred(rows, ("N-2", "overall")).values()))
             axes.plot(3.25, exact[2] * float(ratio), "k+", ms=7, label="mean matched again, exact")
-        _finish(axes, "overall MAE, N-2 Most, p.u. and rad", "moments matched")
-        return figure
+        name_ticks(axes, TICKS)
+        axes.legend(loc="upper right")
+
+    return draw_panels(
+        dict.fromkeys(_measured(rows)[:1], ""), panel, "rows of ICW on case30", 2.8,
+        x="moments matched", y="overall MAE, N-2 Most, p.u. and rad", log="y",
+    )  # fmt: skip
 
 
 def _draw_voltage(rows: Rows) -> Figure:
-    width = 0.38
-    with mpl.rc_context(PRINT):
-        figure, (axes,) = panels(_measured(rows)[:1], "rows of ICW on case30", (3.5, 2.6))
-        for number, (topology, colour) in enumerate(zip(DOMAINS, (GREEN, BLUE), strict=True)):
-            errors = [level(rows, name, "mlp", topology, "v") for name in LEVELS]
-            at = np.arange(len(LEVELS)) + (number - 0.5) * width
-            height, error = [mean(e) for e in errors], [spread(e) for e in errors]
-            axes.errorbar(at, height, error, color=colour, marker="o", ms=5, ls="", capsize=2,
-                          label=DOMAINS[topology])  # fmt: skip
-            ends = np.subtract(height, error), np.add(height, error)
-            for x, low, top, name in zip(at, *ends, LEVELS, strict=True):
-                if name.startswith("3") and np.isfinite(top):
+    def panel(axes: Axes, _: str) -> None:
+        for offset, (topology, colour) in zip(
+            (-0.19, 0.19), zip(DOMAINS, (GREEN, BLUE), strict=True), strict=True
+        ):
+            errors = {name: level(rows, name, "mlp", topology, "v") for name in LEVELS}
+            at = np.arange(len(LEVELS)) + offset
+            errorbars(axes, at, list(errors.values()), color=colour, ls="",
+                      label=DOMAINS[topology])  # fmt: skip
+            for x, (name, error) in zip(at, errors.items(), strict=True):
+                if name.startswith("3") and len(error):
                     text = f"{rise(rows, name, 'mlp', topology, 'v'):.2f}"
-                    told = PAPER_VOLTAGE_RATIO[DOMAINS[topology]]
+                    told = PAPER.voltage_ratio[DOMAINS[topology]]
                     text += f"\n(paper {told})" if name == "3" else ""
                     if topology == "base":
-                        axes.text(x, 0.85 * low, text, ha="center", va="top", fontsize=6.5)
+                        height, side = 0.85 * (mean(error) - spread(error)), "top"
                     else:
-                        axes.text(float(x), 1.15 * top, text, ha="center", fontsize=6.5)
+                        height, side = 1.15 * (mean(error) + spread(error)), "baseline"
+                    axes.text(float(x), height, text, ha="center", va=side, fontsize=FINE)
         axes.margins(y=0.13)  # room for the numbers below the lowest points
-        _finish(axes, "voltage MAE, p.u.", "moments matched (numbers: over level 2)")
-        return figure
+        name_ticks(axes, TICKS)
+        axes.legend(loc="upper right")
+
+    return draw_panels(
+        dict.fromkeys(_measured(rows)[:1], ""), panel, "rows of ICW on case30", 2.6,
+        x="moments matched (numbers: over level 2)", y="voltage MAE, p.u.", log="y",
+    )  # fmt: skip
 
 
 def _steep(rows: Rows) -> Numbers:
@@ -193,7 +181,7 @@ ARTEFACTS = (
                   lambda rows: {"MLP": float(next(iter(recentred(
                       rows, ("N-2", "overall"), base="mlp").values()))) - 1,
                       "Transformer": rules.NAN}, rules.NEAR,
-                  PAPER_RISE, "appendix B",
+                  PAPER.rise, "appendix B",
                   Note("By bound of |e| and by what is matched once more after bending, MLP",
                        nearest)),
             Claim("the third moment's penalty is difficulty of approximation",
@@ -216,7 +204,7 @@ ARTEFACTS = (
                   "|V| error of level 3 over level 2 around exact solutions, means matched again",
                   lambda rows: recentred(rows, ("base", "v"), ("N-2", "v")),
                   rules.between(1 - NEUTRAL, 1 + NEUTRAL),
-                  {f"|V|, {DOMAINS[t]}": PAPER_VOLTAGE_RATIO[DOMAINS[t]] for t in DOMAINS},
+                  {f"|V|, {DOMAINS[t]}": PAPER.voltage_ratio[DOMAINS[t]] for t in DOMAINS},
                   beside=Note("Around networks, means not matched again", lambda rows: {
                       label: rise(rows, "3", "mlp", t, "v") for t, label in DOMAINS.items()})),
             Claim("the third-moment correction is neutral across all physical quantities",

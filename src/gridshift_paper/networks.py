@@ -8,38 +8,30 @@ from typing import Any
 import numpy as np
 
 from gridshift.adapt.graph import graph_of
-from gridshift.adapt.surrogate_config import base_config as product_config
 from gridshift.arrays import Real
 from gridshift.grid.layout import Layout
 from gridshift.learn.regression import RegressionConfig
 from gridshift.trial.metrics import mean_absolute_errors
 from gridshift_paper import claims as rules
 from gridshift_paper.artefacts import Artefact, Table, mean_and_spread
-from gridshift_paper.claims import Claim, Frame, Note, Numbers, Rows, Undecided
-from gridshift_paper.context_sweep import PAPER_SWEEP, QUANTITIES
+from gridshift_paper.claims import PAPER, Claim, Frame, Note, Numbers, Rows, Undecided
+from gridshift_paper.context_sweep import QUANTITIES
 from gridshift_paper.protocol import (
     BACKBONE_LABELS,
     GRIDS,
     SCALES,
     WIDE_SETTINGS,
-    Scale,
+    Experiment,
     base_config,
     changed,
-    context_rows,
     errors_of,
     network_of,
-    printed,
-    rows_for_test,
     trained,
 )
 from gridshift_paper.records import Record, Study, crossed
 from gridshift_paper.selection import by_seed, mean, measured, num_seeds, picked
 
 FULL = SCALES["full"]
-PAPER_ARCHITECTURE = printed("architecture")
-PAPER_PARAMETERS = printed("parameters")
-PAPER_STEPS = printed("steps")
-PAPER_TRAINING = printed("training")
 FIELDS = {
     "width": ("hidden", "width"), "layers": ("num_layers",), "dropout": ("dropout",),
     "attention heads": ("num_heads",), "feed-forward width": ("feed_forward",),
@@ -50,8 +42,6 @@ FIELDS = {
 WIDTHS = (128, 256, 512, 1024)
 WHITENERS = {2: "zca", 3: "zca-sas"}
 """Moments matched, and the transform that does it."""
-PAPER_CAPACITY = printed("capacity")
-PAPER_SHRINKS = printed("shrinks")
 
 
 @lru_cache(maxsize=16)
@@ -69,7 +59,7 @@ def num_parameters(backbone: str, grid: str) -> int:
 def _architecture() -> Table:
     configs = {b: base_config(FULL, backbone=b).backbone for b in BACKBONE_LABELS}
     cells: list[list[object]] = []
-    for name, theirs in PAPER_ARCHITECTURE.items():
+    for name, theirs in PAPER.architecture.items():
         cells.append([name])
         for backbone, config in configs.items():
             known = {field.name for field in fields(config)}
@@ -78,7 +68,7 @@ def _architecture() -> Table:
     for grid in GRIDS:
         cells.append([f"parameters, {grid}"])
         for backbone in BACKBONE_LABELS:
-            theirs = PAPER_PARAMETERS[backbone] if grid == "case30" else None
+            theirs = PAPER.parameters[backbone] if grid == "case30" else None
             cells[-1] += [num_parameters(backbone, grid), theirs]
     names = [
         f">{label}\n{whose}" for label in ("MLP", "Transf.", "PFGNN") for whose in ("ours", "paper")
@@ -89,11 +79,11 @@ def _architecture() -> Table:
 
 def _training() -> Table:
     cells = [
-        (f"steps, {label}", base_config(FULL, backbone=backbone).training.num_steps, PAPER_STEPS)
+        (f"steps, {label}", base_config(FULL, backbone=backbone).training.num_steps, PAPER.steps)
         for backbone, label in BACKBONE_LABELS.items()
     ]
     training = base_config(FULL).training
-    cells += [(name, getattr(training, name), theirs) for name, theirs in PAPER_TRAINING.items()]
+    cells += [(name, getattr(training, name), theirs) for name, theirs in PAPER.training.items()]
     return Table(
         "Training", ("setting", ">ours", ">paper"), cells,
         "Scale 'full'; scale 'paper' takes all of the paper's steps. AdamW, cosine annealing, "
@@ -106,11 +96,11 @@ def coefficient_of_determination(z: Real, z_hat: Real) -> float:
     return 1 - float(((z - z_hat) ** 2).sum() / ((z - z.mean(0)) ** 2).sum())
 
 
-def measure_fit(scale: Scale, *, width: int, level: int, seed: int) -> Sequence[Record]:
+def measure_fit(experiment: Experiment, *, width: int, level: int) -> Sequence[Record]:
     """Fit of an MLP of some width on fresh rows of the intact grid, of training's mixed spread."""
-    config = base_config(scale, transform=WHITENERS[level], seed=seed)
-    surrogate = trained("case30", changed(config, hidden=width))
-    fresh = context_rows("case30", "", scale.num_test, seed=seed)
+    config = experiment.config(transform=WHITENERS[level])
+    surrogate = trained(experiment.grid, changed(config, hidden=width))
+    fresh = experiment.context(experiment.scale.num_test)
     z = surrogate.transform.forward(fresh.y)
     r2 = coefficient_of_determination(z, surrogate.predict_whitened(fresh.x))
     errors = mean_absolute_errors(fresh.layout, fresh.y, surrogate.predict(fresh.x))
@@ -141,7 +131,7 @@ def gap(rows: Rows, width: int) -> float:
 
 def _tables_of_fit(rows: Rows) -> Sequence[Table]:
     fits, errors = [], []
-    for width, (r2_two, r2_three, *paper_mae) in PAPER_CAPACITY.items():
+    for width, (r2_two, r2_three, *paper_mae) in PAPER.capacity.items():
         ours = [_fit(rows, "r2", width, level) for level in WHITENERS]
         fits.append((width, *(f"{mean(o):.5f}" if len(o) else None for o in ours), gap(rows, width),
                      f"{r2_two:.5f}", f"{r2_three:.5f}", r2_two - r2_three))  # fmt: skip
@@ -189,13 +179,13 @@ TRIED: dict[str, dict[str, Any]] = {
 """Name to what differs from appendix C, in the order of the search for a network of case300."""
 
 
-def _try(scale: Scale, *, grid: str, tried: str, seed: int) -> list[Record]:
+def _try(experiment: Experiment, *, tried: str) -> list[Record]:
     """Error on fresh rows of the intact grid alone, so that no outage has a say."""
-    config = changed(base_config(scale, seed=seed), **TRIED[tried])
     if tried == NO_NETWORK:
-        config = product_config("quadratic", seed=seed)
-    fresh = rows_for_test(grid, "", scale.num_test, seed=seed)
-    return [errors_of(trained(grid, config), fresh)]
+        surrogate = experiment.regression()
+    else:
+        surrogate = trained(experiment.grid, changed(experiment.config(), **TRIED[tried]))
+    return [errors_of(surrogate, experiment.test())]
 
 
 SEARCH = Study(
@@ -216,6 +206,14 @@ def _tables_of_search(rows: Rows) -> Iterator[Table]:
     )  # fmt: skip
 
 
+def _over_what_is_left(rows: Rows) -> Numbers:
+    frame = measured(rows, SEARCH.name)
+    least = frame.groupby(frame.tried == NO_NETWORK).overall.min() / PAPER.sweep["case300"][4000][0]
+    names = {False: "of a network", True: "of the regression"}
+    return {name: float(least[no_network]) for no_network, name in names.items()
+            if no_network in least.index}  # fmt: skip
+
+
 ARTEFACTS = (
     Artefact(
         "capacity", "Table VI", "Fit to two and to three matched moments, by width of the network",
@@ -224,14 +222,14 @@ ARTEFACTS = (
             Claim("three moments are harder to fit than two",
                   "gap in R² between level 2 and level 3, over the paper's",
                   lambda rows: {f"width {w}": gap(rows, w) / (two - three)
-                                for w, (two, three, *_) in PAPER_CAPACITY.items()},
+                                for w, (two, three, *_) in PAPER.capacity.items()},
                   rules.above(1 / 3), beside=Note("Parameter of the sinh-arcsinh map", _skews),
                   why="There is little to bend: symmetric loads give outputs of hardly any "
                   "skewness."),
             Claim("the gap in R² between level 2 and level 3 shrinks 34 times from width 128 to "
                   "1024",
                   "gap at width 128 over that at width 1024", _shrinkage, rules.FACTOR,
-                  PAPER_SHRINKS),
+                  PAPER.shrinks),
         ),
     ),
     Artefact(
@@ -239,9 +237,7 @@ ARTEFACTS = (
         _tables_of_search,
         findings=(
             Note("The paper's must have less than what ICW leaves with 4,000 cases; the smallest "
-                 "error of ours over that",
-                 lambda rows: {"": float(measured(rows, SEARCH.name).overall.min())
-                               / PAPER_SWEEP["case300"][4000][0]}),
+                 "error over that", _over_what_is_left),
         ),
     ),
     Artefact(
@@ -252,7 +248,7 @@ ARTEFACTS = (
                   "trained numbers on case30, built as the appendix says",
                   lambda rows: {label: num_parameters(b, "case30")
                                 for b, label in BACKBONE_LABELS.items()},
-                  rules.within(0.1), {BACKBONE_LABELS[b]: n for b, n in PAPER_PARAMETERS.items()}),
+                  rules.within(0.1), {BACKBONE_LABELS[b]: n for b, n in PAPER.parameters.items()}),
         ),
     ),
 )  # fmt: skip

@@ -7,17 +7,16 @@ grid, measured like the others.
 
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache, partial
 
 import numpy as np
 import pandas as pd
 
-from gridshift.adapt.cache import cached_surrogate
 from gridshift.adapt.datasets import Dataset
 from gridshift.adapt.methods import METHODS
 from gridshift.adapt.surrogate import Surrogate
-from gridshift.adapt.surrogate_config import base_config as product_config
 from gridshift.arrays import Real
 from gridshift.errors import RankDeficientWarning
 from gridshift.grid.contingency import assess, cut_off_buses, enumerate_outages, outage_text
@@ -31,16 +30,12 @@ from gridshift_paper.protocol import (
     SPREAD,
     WIDE,
     WIDE_SPREAD,
+    Experiment,
     Scale,
     adapted,
-    base_surrogate,
-    context_rows,
     errors_of,
     errors_where_given,
     network_of,
-    reference_levels,
-    rows_for_test,
-    surrogate_without_dropout,
 )
 from gridshift_paper.records import Key, Record, Study, crossed
 from gridshift_paper.selection import measured, picked
@@ -90,68 +85,58 @@ def _keys(
         yield from crossed(grid=[grid], seed=scale.seeds[:num_seeds], outage=outages)
 
 
-@lru_cache(maxsize=32)
-def _surrogate(
-    scale: Scale, grid: str, seed: int, spread: float, backbone: str, transform: str
-) -> Surrogate:
-    return base_surrogate(
-        scale, grid, transform=transform, backbone=backbone, seed=seed, spread=spread
-    )
-
-
 @lru_cache(maxsize=4)
-def _intact_rows(grid: str, num_rows: int, seed: int) -> Dataset:
-    return rows_for_test(grid, "", num_rows, seed=seed)
+def _intact_rows(experiment: Experiment) -> Real:
+    return experiment.test().y
 
 
 def _measure(
-    scale: Scale, *, grid: str, outage: str, seed: int, methods: tuple[str, ...],
-    perfect: tuple[str, ...] = (), spread: float = SPREAD, physics: bool = True,
-    distances: bool = False, backbone: str = "mlp",
+    experiment: Experiment, *, methods: tuple[str, ...], perfect: tuple[str, ...] = (),
+    spread: float = SPREAD, physics: bool = True, distances: bool = False, backbone: str = "mlp",
 ) -> list[Record]:  # fmt: skip
     """Rows of one outage and one seed, one for each method and reference level.
 
     Args:
+        experiment: the outage.
         methods: of the roster; each starts from the surrogate of its own transform.
         perfect: reference levels of `PERFECT`; with any, that of the context's mean too.
+        spread: of the loads.
         physics: measure the power balance of `BALANCED` and of the solver's rows too.
         distances: measure the MMD between the intact grid's rows and the outage's too, raw (in the
             row of `frozen`) and whitened.
         backbone: of the surrogates.
     """
-    draw = partial(context_rows, grid, outage, seed=seed, spread=spread)
-    context, longer = draw(scale.num_context), draw(10 * scale.num_context, draw=1)
-    test = rows_for_test(grid, outage, scale.num_test, seed=seed, spread=spread)
-    base = partial(_surrogate, scale, grid, seed, spread, backbone)
+    experiment = replace(experiment, spread=spread)
+    context, test = experiment.context(), experiment.test()
+    longer = experiment.context(10 * experiment.scale.num_context, draw=1)
+    base = partial(experiment.base, backbone=backbone)
+
+    def predicted(method: str, context: Dataset) -> Real:
+        surrogate = base(transform=METHODS[method].transform or "zca")
+        return adapted(method, surrogate, context).predict(test.x)
+
     with warnings.catch_warnings():
         # case300 has 600 outputs and contexts of 400: how that goes is what the rows tell
         warnings.simplefilter("ignore", RankDeficientWarning)
-        y_hats = {name: _predicted(name, base, context, test) for name in methods}
-        y_hats[TENFOLD] = _predicted("icw", base, longer, test)
+        y_hats = {name: predicted(name, context) for name in methods}
+        y_hats[TENFOLD] = predicted("icw", longer)
         if perfect:
-            transforms = {name: base(PERFECT[name]).transform for name in perfect}
-            y_hats |= reference_levels(grid, context, test, transforms)
+            known = {name: base(transform=PERFECT[name]).transform for name in perfect}
+            y_hats |= experiment.reference_levels(context, test, known)
         rows = {name: _errors(test, y_hat) for name, y_hat in y_hats.items()}
         if physics:
             for name in BALANCED & y_hats.keys():
                 rows[name] |= balance(test, y_hats[name])
             rows["solver"] = balance(test, test.y)
-        if distances and outage:
-            intact = _intact_rows(grid, scale.num_test, seed).y
+        if distances and experiment.outage:
+            intact = _intact_rows(replace(experiment, outage=""))
             rows["frozen"]["mmd"] = mmd(intact, test.y)
-            rows["icw"]["mmd"] = _whitened_distance(base("zca"), intact, test.y, context.y)
+            rows["icw"]["mmd"] = _whitened_distance(base(), intact, test.y, context.y)
     failed = {
         "failed_context": context.num_solves - len(context),
         "failed_test": test.num_solves - len(test),
     }
     return [{"method": name, **_shortened(row), **failed} for name, row in rows.items()]
-
-
-def _predicted(
-    method: str, base: Callable[[str], Surrogate], context: Dataset, test: Dataset
-) -> Real:
-    surrogate = base(METHODS[method].transform or "zca")
-    return adapted(method, surrogate, context).predict(test.x)
 
 
 def _errors(test: Dataset, y_hat: Real) -> dict[str, float]:
@@ -219,16 +204,12 @@ OUTAGES_FIT = Study(
 )
 
 
-def _measure_product(scale: Scale, *, grid: str, outage: str, seed: int) -> list[Record]:
+def _measure_product(experiment: Experiment) -> list[Record]:
     """Frozen and ICW around the product's network, which has no dropout."""
-    base = _product(scale, grid, seed=seed)
-    context = context_rows(grid, outage, scale.num_context, seed=seed)
-    test = rows_for_test(grid, outage, scale.num_test, seed=seed)
+    base, test = experiment.base_without_dropout(), experiment.test()
+    context = experiment.context()
     return [{"method": name, **_shortened(errors_of(adapted(name, base, context), test))}
             for name in ("frozen", "icw")]  # fmt: skip
-
-
-_product = lru_cache(maxsize=4)(surrogate_without_dropout)
 
 
 OUTAGES_PRODUCT = Study(
@@ -253,18 +234,19 @@ COMPENSATED = {
 """Outages of the paper's tables, to lines out, spread, solved cases and grids."""
 
 
-def _compensate(scale: Scale, *, grid: str, of: str, seed: int) -> list[Record]:
+def _compensate(experiment: Experiment, *, of: str) -> list[Record]:
     """Errors and wall time of the product's default, one row an outage and size of the context."""
     size, spread, sizes, _ = COMPENSATED[of]
-    all_of = (GRIDS[grid].single, GRIDS[grid].double)
-    outages = all_of if of == "standard" else _chosen(grid, size, scale)
-    config = product_config("quadratic", spread=spread, seed=seed, num_rows=scale.num_rows)
-    base, rows = cached_surrogate(network_of(grid), config), []
-    for outage in outages:
-        test = rows_for_test(grid, outage, scale.num_test, seed=seed, spread=spread)
+    grid, scale = experiment.grid, experiment.scale
+    standard = (GRIDS[grid].single, GRIDS[grid].double)
+    experiment = replace(experiment, spread=spread)
+    base, rows = experiment.regression(), []
+    for outage in standard if of == "standard" else _chosen(grid, size, scale):
+        there = replace(experiment, outage=outage)
+        test = there.test()
         for n in sizes:
             began = time.perf_counter()
-            context = context_rows(grid, outage, n, seed=seed, spread=spread)
+            context = there.context(n)
             solved = time.perf_counter()
             predictor = adapted("compensation", base, context)
             fitted = time.perf_counter()

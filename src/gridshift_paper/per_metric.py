@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -11,14 +10,13 @@ from matplotlib.figure import Figure
 from gridshift.pictures import BLUE, GREY, ORANGE
 from gridshift_paper import claims as rules
 from gridshift_paper.artefacts import Artefact, Table, mean_and_spread
-from gridshift_paper.claims import NAN, Claim, Frame, Note, Numbers, Rows, decided, own_error
-from gridshift_paper.figures import PRINT, dress, panels
-from gridshift_paper.protocol import EXACT, FIT_300, GRIDS, QUANTITIES, WIDE, printed
-from gridshift_paper.selection import by_seed, listed, mean, mean_ratio, num_seeds, picked, spread
+from gridshift_paper.claims import NAN, PAPER, Claim, Frame, Note, Numbers, Rows, decided, own_error
+from gridshift_paper.figures import FINE, draw_panels, errorbars, name_ticks
+from gridshift_paper.protocol import EXACT, FIT_300, GRIDS, QUANTITIES, WIDE
+from gridshift_paper.selection import by_seed, listed, mean, mean_ratio, num_seeds, picked
 from gridshift_paper.variants import DRAWS, NO_DROPOUT, REFERENCES, VARIANTS, drawn_factor
 
 AXIS_LABELS = ("overall", r"$P_\mathrm{slack}$", r"$Q_g$", r"$|V|$", r"$\theta$")
-PAPER_FACTORS = printed("factors")
 PRODUCT = "product"
 """In the place of a backbone: the product's network, which has no dropout (`no-dropout`)."""
 NETWORKS = {"case30": "mlp", "case118": "mlp", "case300": WIDE}
@@ -111,7 +109,7 @@ def _between(
 
 
 def _tables(topology: str, rows: Rows) -> Sequence[Table]:
-    paper = PAPER_FACTORS[topology]
+    paper = PAPER.factors[topology]
     outages = [g.single if topology == "N-1" else f"({g.double})" for g in GRIDS.values()]
     lines = [
         (", ".join(filter(None, (GRIDS[grid].label, NAMES[backbone]))), size, QUANTITIES[q],
@@ -135,54 +133,43 @@ def _tables(topology: str, rows: Rows) -> Sequence[Table]:
 
 
 def _draw(topology: str, rows: Rows) -> Figure:
-    grids = [grid for grid in GRIDS if _sizes(rows, topology, grid)]
-    with mpl.rc_context({**PRINT, "axes.titlesize": 8.5}):
-        figure, axes_of = panels(grids, f"rows of {topology} with ZCA", (7.2, 2.6), sharey=True)
-        handles = {}
-        for axes, grid in zip(axes_of, grids, strict=True):
-            _panel(axes, rows, topology, grid)
-            fits = f" ({NAMES[WIDE]})" if grid == "case300" else ""
-            axes.set_title(f"{GRIDS[grid].label}{fits}\n\n")
-            for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-                handles[label] = handle
-        axes_of[0].set_ylabel("mean absolute error, p.u. or rad")
-        figure.supxlabel(
-            "above: frozen over ICW with the largest context (the paper's)", fontsize=7
-        )
-        figure.legend(handles.values(), handles.keys(), loc="outside upper right", ncols=3)
-        return figure
-
-
-def _panel(axes: Axes, rows: Rows, topology: str, grid: str) -> None:
     """Dots, as bars on a logarithmic axis start nowhere; factors above, the paper's below them."""
-    sizes = _sizes(rows, topology, grid)
-    at, told = np.arange(len(QUANTITIES)), PAPER_FACTORS[topology]
-    frozen = np.array([mean(_errors(rows, topology, grid, q)) for q in QUANTITIES])
-    axes.plot(at, frozen, "o", color=GREY, ms=5, label="frozen")
-    for number, (size, colour) in enumerate(zip(sizes, (BLUE, ORANGE), strict=False)):
-        series = [_errors(rows, topology, grid, q, size) for q in QUANTITIES]
-        height = np.array([mean(s) for s in series])
-        axes.errorbar(at + 0.22 * number, height, [spread(s) for s in series], color=colour,
-                      marker="o", ms=5, ls="", capsize=2,
-                      label=f"ICW, {size:,} context rows")  # fmt: skip
-        if number == 0:
-            axes.vlines(at, height, frozen, color=GREY, lw=0.6, zorder=0)
-        if number == len(sizes) - 1:
-            for x, factor, quantity in zip(at, frozen / height, QUANTITIES, strict=True):
-                paper = told.get((grid, quantity))
-                text = f"{factor:.2g}×" + (f"\n({paper:g}×)" if paper else "")
-                axes.text(float(x), 1.02, text, ha="center", va="bottom", fontsize=6.5,
-                          transform=axes.get_xaxis_transform())  # fmt: skip
-    axes.set_xticks(at, AXIS_LABELS)
-    axes.tick_params(axis="x", length=0)
-    axes.set_xlim(-0.5, len(at) - 0.3)
-    dress(axes, log="y", ticks=None)
+    at, told = np.arange(len(QUANTITIES)), PAPER.factors[topology]
+
+    def panel(axes: Axes, grid: str) -> None:
+        sizes = _sizes(rows, topology, grid)
+        frozen = np.array([mean(_errors(rows, topology, grid, q)) for q in QUANTITIES])
+        axes.plot(at, frozen, "o", color=GREY, ms=5, label="frozen")
+        for number, (size, colour) in enumerate(zip(sizes, (BLUE, ORANGE), strict=False)):
+            cells = [_errors(rows, topology, grid, q, size) for q in QUANTITIES]
+            label = f"ICW, {size:,} context rows"
+            errorbars(axes, at + 0.22 * number, cells, color=colour, ls="", label=label)
+            height = np.array([mean(cell) for cell in cells])
+            if number == 0:
+                axes.vlines(at, height, frozen, color=GREY, lw=0.6, zorder=0)
+        for x, factor, quantity in zip(at, frozen / height, QUANTITIES, strict=True):
+            paper = told.get((grid, quantity))
+            text = f"{factor:.2g}×" + (f"\n({paper:g}×)" if paper else "")
+            axes.text(float(x), 1.02, text, ha="center", va="bottom", fontsize=FINE,
+                      transform=axes.get_xaxis_transform())  # fmt: skip
+        name_ticks(axes, AXIS_LABELS)
+        axes.set_xlim(-0.5, len(at) - 0.3)
+
+    fits = {"case300": f" ({NAMES[WIDE]})"}
+    shown = {grid: f"{GRIDS[grid].label}{fits.get(grid, '')}\n\n"
+             for grid in GRIDS if _sizes(rows, topology, grid)}  # fmt: skip
+    figure = draw_panels(
+        shown, panel, f"rows of {topology} with ZCA", 2.6, y="mean absolute error, p.u. or rad",
+        log="y", legend="upper right", sharey=True,
+    )  # fmt: skip
+    figure.supxlabel("above: frozen over ICW with the largest context (the paper's)", fontsize=7)
+    return figure
 
 
 def _quoted(topology: str, what: str, *quantities: str) -> Iterator[Claim]:
     """The factors that the text quotes, grid by grid."""
     for grid, one in GRIDS.items():
-        told = {q: float(value) for (of, q), value in PAPER_FACTORS[topology].items()
+        told = {q: float(value) for (of, q), value in PAPER.factors[topology].items()
                 if of == grid and q in quantities}  # fmt: skip
         if not told:
             continue

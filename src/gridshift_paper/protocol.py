@@ -1,10 +1,8 @@
 """The paper's setting, in one place: grids, outages, sizes, and at which scale they are run."""
 
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
-from functools import cache, lru_cache
-from importlib.resources import files
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -21,14 +19,14 @@ from gridshift.adapt.surrogate_config import (
     SurrogateConfig,
     default_num_rows,
 )
+from gridshift.adapt.surrogate_config import base_config as product_config
 from gridshift.adapt.training_rows import draw_rows
 from gridshift.arrays import Bool, Real
 from gridshift.grid.network import Network
 from gridshift.grid.powerflow import solve
 from gridshift.grid.readers import read_grid
-from gridshift.grid.scenarios import named_rng, sample_loads
+from gridshift.grid.scenarios import Spread, named_rng, sample_loads
 from gridshift.learn.backbones import BACKBONES
-from gridshift.learn.training import Progress
 from gridshift.learn.whitening import Transform
 from gridshift.trial.metrics import mean_absolute_errors
 
@@ -169,81 +167,132 @@ def base_config(
 
 
 def changed(config: SurrogateConfig, **settings: Any) -> SurrogateConfig:
-    """The same with other settings, of the surrogate, its training or its backbone; None: as it is.
+    """The same with other settings, of the surrogate, its training or its backbone.
 
     Raises:
         TypeError: none of the three has a setting of that name.
     """
-    left = {name: value for name, value in settings.items() if value is not None}
     parts: dict[str, Any] = {}
     for part in ("training", "backbone"):
         whole = getattr(config, part)
-        own = {name: left.pop(name) for name in {f.name for f in fields(whole)} & left.keys()}
-        parts[part] = replace(whole, **own)
-    return replace(config, **parts, **left)
+        own = {field.name for field in fields(whole)} & settings.keys()
+        parts[part] = replace(whole, **{name: settings.pop(name) for name in own})
+    return replace(config, **parts, **settings)
 
 
-def base_surrogate(
-    scale: Scale, grid: str, *, progress: Progress | None = None, **what: Any
-) -> Surrogate:
-    """The trained surrogate of `base_config(scale, **what)`, from the cache if it is there."""
-    return trained(grid, base_config(scale, **what), progress=progress)
-
-
-def surrogate_without_dropout(scale: Scale, grid: str, *, seed: int = 0) -> Surrogate:
-    """The product's surrogate: the paper's MLP and ZCA, without dropout; closer on the base grid.
-
-    It shows what the paper's network, rather than adaptation, costs.
-    """
-    steps = min(scale.num_steps, PRODUCT_TRAINING.num_steps)
-    training = replace(PRODUCT_TRAINING, num_steps=steps)
-    return trained(grid, SurrogateConfig(training=training, num_rows=scale.num_rows, seed=seed))
-
-
-def trained(grid: str, config: SurrogateConfig, *, progress: Progress | None = None) -> Surrogate:
+@lru_cache(maxsize=16)
+def trained(grid: str, config: SurrogateConfig) -> Surrogate:
     """A surrogate of the intact grid, from the cache if it is there, on a GPU if there is one."""
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    return cached_surrogate(network_of(grid), config, progress=progress, device=device)
+    return cached_surrogate(network_of(grid), config, device=device)
 
 
-def context_rows(
-    grid: str, outage: str, num_rows: int, *, seed: int = 0, draw: int = 0, spread: float = SPREAD
-) -> Dataset:
-    """Solved cases of mixed spread, as for training; rows that have no solution are left out.
+@dataclass(frozen=True)
+class Experiment:
+    """One topology of a grid at one scale and seed: what is trained, drawn and solved for it."""
 
-    The first `n` of a longer context are the context of `n`: half of them don't have the fixed
-    spread then, so draw each size anew where that matters.
-    """
-    return _solved(grid, outage, "context", num_rows, "mixed", seed, draw, spread, outage)
+    scale: Scale
+    grid: str = "case30"
+    outage: str = ""
+    """Elements that are out, as text; empty: the intact grid."""
+    seed: int = 0
+    spread: float = SPREAD
+    """Of the loads."""
 
+    @property
+    def network(self) -> Network:
+        """The grid without those elements."""
+        return topology(self.grid, self.outage)
 
-def rows_for_test(
-    grid: str, outage: str, num_rows: int, *, seed: int = 0, spread: float = SPREAD,
-    loads_of: str | None = None,
-) -> Dataset:  # fmt: skip
-    """Fresh solved cases, each with a spread of its own between 0.05 and `spread`.
+    def topologies(self) -> Iterator[tuple[dict[str, str], "Experiment"]]:
+        """Columns 'topology' and 'outage' of each of the tables' topologies, and the same there."""
+        for name, outage in GRIDS[self.grid].topologies.items():
+            yield {"topology": name, "outage": outage}, replace(self, outage=outage)
 
-    `loads_of` is the outage of whose test rows they have the loads; None: loads of their own.
-    """
-    named = outage if loads_of is None else loads_of
-    return _solved(grid, outage, "test", num_rows, "drawn", seed, 0, spread, named)
+    def config(self, **what: Any) -> SurrogateConfig:
+        """`base_config` of this scale, seed and spread."""
+        return base_config(self.scale, seed=self.seed, spread=self.spread, **what)
 
+    def base(self, **what: Any) -> Surrogate:
+        """The trained surrogate of `config`, a surrogate of the intact grid."""
+        return trained(self.grid, self.config(**what))
 
-def _solved(
-    grid: str, outage: str, role: str, num_rows: int, regime, seed: int, draw: int, spread: float,
-    named: str,
-) -> Dataset:  # fmt: skip
-    network = topology(grid, outage)
-    rng = named_rng(network.name, role, outage=named, draw=draw, seed=seed)
-    loads = sample_loads(network, rng, num_rows, spread=spread, regime=regime)
-    return generate(network, loads, min_rows=2)
+    def base_without_dropout(self) -> Surrogate:
+        """The product's network: the paper's MLP and ZCA without dropout; closer on the base grid.
 
+        It shows what the paper's network, rather than adaptation, costs.
+        """
+        steps = min(self.scale.num_steps, PRODUCT_TRAINING.num_steps)
+        training = replace(PRODUCT_TRAINING, num_steps=steps)
+        settings = {"num_rows": self.scale.num_rows, "seed": self.seed}
+        return trained(self.grid, SurrogateConfig(training=training, **settings))
 
-def standard_tests(scale: Scale, grid: str, seed: int) -> Iterator[tuple[dict[str, str], Dataset]]:
-    """Topology and outage of each of the tables' topologies, as columns, and its test rows."""
-    for name, outage in GRIDS[grid].topologies.items():
-        test = rows_for_test(grid, outage, scale.num_test, seed=seed)
-        yield {"topology": name, "outage": outage}, test
+    def regression(self) -> Surrogate:
+        """The product's base 'quadratic'."""
+        how = {"seed": self.seed, "spread": self.spread, "num_rows": self.scale.num_rows}
+        return trained(self.grid, product_config("quadratic", **how))
+
+    def training(self) -> Dataset:
+        """The rows that `base` was trained on."""
+        network, config = network_of(self.grid), self.config()
+        num_rows = config.num_rows or default_num_rows(network)
+        return draw_rows(network, config, num_rows, role="training")
+
+    def context(self, num_rows: int | None = None, *, draw: int = 0) -> Dataset:
+        """Solved cases of mixed spread, as for training; rows that have no solution are left out.
+
+        The first `n` of a longer context are the context of `n`: half of them don't have the fixed
+        spread then, so draw each size anew where that matters.
+        """
+        return self._solved("context", num_rows or self.scale.num_context, "mixed", draw=draw)
+
+    def test(self, num_rows: int | None = None, *, loads_of: str | None = None) -> Dataset:
+        """Fresh solved cases, each with a spread of its own between 0.05 and `spread`.
+
+        `loads_of` is the outage of whose test rows they have the loads; None: loads of their own.
+        """
+        return self._solved("test", num_rows or self.scale.num_test, "drawn", loads_of=loads_of)
+
+    def _solved(
+        self, role: str, num_rows: int, regime: Spread, *, draw: int = 0,
+        loads_of: str | None = None,
+    ) -> Dataset:  # fmt: skip
+        network, named = self.network, self.outage if loads_of is None else loads_of
+        rng = named_rng(network.name, role, outage=named, draw=draw, seed=self.seed)
+        loads = sample_loads(network, rng, num_rows, spread=self.spread, regime=regime)
+        return generate(network, loads, min_rows=2)
+
+    def exact_base(self, test: Dataset) -> Real:
+        """(R, Y) exact outputs of the intact grid for the loads of test rows; NaN: no solution."""
+        network, layout = network_of(self.grid), test.layout
+        loads = layout.unpack_loads(test.x)
+        solution = solve(network, loads)
+        y_base = layout.pack_outputs(network, loads, solution.voltage)
+        y_base[~solution.solved] = np.nan
+        return y_base
+
+    def perfect_icw(self, context: Dataset, test: Dataset, base_transform: Transform) -> Real:
+        """(R, Y) y_hat = T_ctx^-1(T_base(y)) around the exact y of the same loads, intact grid.
+
+        What is left of the error is that of the adaptation: sampling of the context's and the
+        base's moments, and what no map of this kind can follow. A row whose loads have no solution
+        on the intact grid is NaN.
+
+        Args:
+            context: solved cases of the new topology.
+            test: rows of the new topology.
+            base_transform: statistics of the training rows, `Surrogate.transform` for instance;
+                the context's are of the same kind, ICW's if it is ZCA.
+        """
+        new = fit_output_transform(base_transform.name, context.y, base_transform.eps)
+        return new.inverse(base_transform.forward(self.exact_base(test)))
+
+    def reference_levels(
+        self, context: Dataset, test: Dataset, transforms: Mapping[str, Transform]
+    ) -> dict[str, Real]:
+        """Levels beside a method: 'context-mean', and `perfect_icw` of each transform."""
+        perfect = {name: self.perfect_icw(context, test, base) for name, base in transforms.items()}
+        return {"context-mean": context_mean(context, test)} | perfect
 
 
 def adapted(method: str, base: Surrogate, context: Dataset) -> Predictor:
@@ -254,13 +303,6 @@ def adapted(method: str, base: Surrogate, context: Dataset) -> Predictor:
 def errors_of(predictor: Predictor, test: Dataset) -> dict[str, float]:
     """Mean absolute errors of its predictions on test rows, each quantity and overall."""
     return mean_absolute_errors(test.layout, test.y, predictor.predict(test.x))
-
-
-def training_rows(scale: Scale, grid: str, *, seed: int = 0, spread: float = SPREAD) -> Dataset:
-    """The rows that a base surrogate of this scale, grid and seed was trained on."""
-    network, config = network_of(grid), base_config(scale, seed=seed, spread=spread)
-    num_rows = config.num_rows or default_num_rows(network)
-    return draw_rows(network, config, num_rows, role="training")
 
 
 def errors_where_given(test: Dataset, y_hat: Real) -> dict[str, float]:
@@ -277,66 +319,3 @@ def given(y_hat: Real) -> Bool:
 def context_mean(context: Dataset, test: Dataset) -> Real:
     """(R, Y) the mean of the context's outputs for every row: x is ignored."""
     return np.tile(context.y.mean(0), (len(test), 1))
-
-
-def reference_levels(
-    grid: str, context: Dataset, test: Dataset, transforms: Mapping[str, Transform]
-) -> dict[str, Real]:
-    """Levels to hold a method against: 'context-mean', and `perfect_icw` of each transform."""
-    perfect = {name: perfect_icw(grid, context, test, base) for name, base in transforms.items()}
-    return {"context-mean": context_mean(context, test)} | perfect
-
-
-def exact_base(grid: str, test: Dataset) -> Real:
-    """(R, Y) exact outputs of the intact grid for the loads of test rows; NaN: no solution."""
-    network, layout = network_of(grid), test.layout
-    loads = layout.unpack_loads(test.x)
-    solution = solve(network, loads)
-    y_base = layout.pack_outputs(network, loads, solution.voltage)
-    y_base[~solution.solved] = np.nan
-    return y_base
-
-
-def perfect_icw(grid: str, context: Dataset, test: Dataset, base_transform: Transform) -> Real:
-    """(R, Y) y_hat = T_ctx^-1(T_base(y)) around the exact y of the same loads on the intact grid.
-
-    What is left of the error is that of the adaptation: sampling of the context's and the base's
-    moments, and what no map of this kind can follow. A row whose loads have no solution on the
-    intact grid is NaN.
-
-    Args:
-        grid: name of the grid.
-        context: solved cases of the new topology.
-        test: rows of the new topology.
-        base_transform: statistics of the training rows, `Surrogate.transform` for instance; the
-            context's are of the same kind, ICW's if it is ZCA.
-    """
-    y_base = exact_base(grid, test)
-    context_transform = fit_output_transform(base_transform.name, context.y, base_transform.eps)
-    return context_transform.inverse(base_transform.forward(y_base))
-
-
-def printed(name: str) -> Any:
-    """A number of the paper, or a table of them: keys as the file has them, whole numbers as such.
-
-    Raises:
-        KeyError: the file has no such name.
-    """
-    return _plain(_all()[name])
-
-
-@cache
-def _all() -> dict[str, Any]:
-    return tomllib.loads((files("gridshift_paper") / "printed.toml").read_text(encoding="utf-8"))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {_key(name): _plain(one) for name, one in value.items()}
-    return tuple(_plain(one) for one in value) if isinstance(value, list) else value
-
-
-def _key(name: str) -> Any:
-    """'400' is 400, and 'mlp / 400' is ('mlp', 400)."""
-    first, *others = (int(part) if part.isdigit() else part for part in name.split(" / "))
-    return (first, *others) if others else first

@@ -7,7 +7,7 @@ it is done. A study that was cut off goes on with the tasks that are missing.
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from functools import partial
 from itertools import product
@@ -23,7 +23,7 @@ from gridshift.errors import StorageError
 from gridshift.storage import replacing, write_text
 from gridshift.study.provenance import about_this_machine
 from gridshift.threads import Threads
-from gridshift_paper.protocol import GRIDS, Scale
+from gridshift_paper.protocol import GRIDS, Experiment, Scale
 
 Value = str | int | float | bool
 Key = Mapping[str, Value]
@@ -31,6 +31,8 @@ Key = Mapping[str, Value]
 Record = Mapping[str, Value | None]
 Progress = Callable[[int, int], None]
 """Called with the tasks done and the number of all."""
+OF_EXPERIMENTS = {field.name for field in fields(Experiment)}
+"""Entries of a key that make its experiment."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,14 +54,17 @@ class Study:
     keys: Callable[[Scale], Iterable[Key]]
     """One for each task, in the order in which they are measured."""
     measure: Callable[..., Sequence[Record]]
-    """Rows of a task: gets the scale, and the key's entries by name."""
+    """Rows of a task: gets its experiment, and the key's other entries by name."""
     version: int = 1
     """Raised when the meaning of a row changes, so that older rows are measured anew."""
 
     def tasks(self, scale: Scale) -> Iterator[Task]:
         """What there is to measure at a scale."""
         for key in self.keys(scale):
-            yield Task(key=key, measure=partial(self.measure, scale, **key))
+            own: Any = {name: value for name, value in key.items() if name in OF_EXPERIMENTS}
+            others = {name: value for name, value in key.items() if name not in own}
+            measure = partial(self.measure, Experiment(scale, **own), **others)
+            yield Task(key=key, measure=measure)
 
 
 def crossed(**columns: Iterable[Value]) -> Iterator[Key]:

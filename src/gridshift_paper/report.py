@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import jinja2
 import matplotlib as mpl
 
-from gridshift.pictures import STYLE, as_svg
+from gridshift.pictures import as_svg
 from gridshift.storage import replacing, write_text
 from gridshift_paper import context_sweep, deployment
 from gridshift_paper.artefacts import Artefact, Table, cell, mean_and_spread
-from gridshift_paper.claims import Frame, Judged, Rows, Undecided, Verdict
+from gridshift_paper.claims import PAPER, Frame, Judged, Rows, Undecided, Verdict
+from gridshift_paper.figures import STYLE
 from gridshift_paper.outages import COMPENSATION, OUTAGES, compensated, frame_of, outages
-from gridshift_paper.protocol import printed
 from gridshift_paper.records import Book
 from gridshift_paper.selection import mean, picked
 from gridshift_paper.variants import DRAWS, drawn, drawn_factor
@@ -77,7 +77,7 @@ def headlines(book: Book) -> Iterator[tuple[str, object, object]]:
     """What each number is, ours, and the paper's; only those that rows suffice for."""
     rows: Rows = {study.name: book.rows(study) for study in HEADLINES}
     if len(rows[DRAWS.name]):
-        told = printed("table_2")["mlp"]
+        told = PAPER.table_2["mlp"]
         yield ("overall error of ICW, heaviest two lines of case30 out, 400 solved cases, mean of "
                "15 contexts", mean_and_spread(drawn(rows, "N-2", "overall")),
                told["ICW"][2])  # fmt: skip

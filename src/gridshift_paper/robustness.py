@@ -4,17 +4,17 @@ Set"; Fig. 13, pairs of outages; Fig. 16, physical validity)"""
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from gridshift.pictures import ORANGE
 from gridshift.study.text import real
 from gridshift_paper import claims as rules
 from gridshift_paper.artefacts import Artefact, Table, mean_and_spread
-from gridshift_paper.claims import Claim, Count, Frame, Note, Numbers, Rows
-from gridshift_paper.figures import SMALL, boxes, finish_boxes, method_legend, panels
+from gridshift_paper.claims import PAPER, Claim, Count, Frame, Note, Numbers, Rows
+from gridshift_paper.figures import boxes, draw_panels, finish_boxes, method_handles
 from gridshift_paper.outages import (
     COMPENSATION,
     OUTAGES,
@@ -29,16 +29,11 @@ from gridshift_paper.outages import (
     outages_by_seed,
     terciles,
 )
-from gridshift_paper.protocol import GRIDS, printed
+from gridshift_paper.protocol import GRIDS
 from gridshift_paper.selection import count, measured
 
 SHOWN = {"frozen": "frozen", "icw": "ICW", "icw-paired": "paired"}
 LABELS = {"v": "|V|, p.u.", "theta_deg": "theta, °"}
-PAPER_ICW_INTACT = printed("icw_intact")
-PAPER_BALANCE = printed("balance")
-PAPER_SOLVER = printed("solver")
-PAPER_NUM_PAIRS, PAPER_PAIRS_MEDIAN, PAPER_PAIRS_WORST = 677, 7.6, 2.3
-"""Appendix E: pairs of outages, the median factor and that of the worst percentile."""
 NEAR_INTACT = 2.0
 """Error on an outage over that on the intact grid up to which it is near it."""
 HEAVY = 10.0  # the same of the frozen surrogate: 'a heavy upper tail'
@@ -59,7 +54,7 @@ def consistency_tables(rows: Rows) -> Iterator[Table]:
         errors, base = outages(frame, column), intact(frame, column).mean()
         for method, name in (SHOWN | {"perfect": "perfect"}).items():
             values, level = errors[method], float(base[method])
-            paper = PAPER_ICW_INTACT[column] if method == "icw" and grid == "case118" else None
+            paper = PAPER.icw_intact[column] if method == "icw" and grid == "case118" else None
             lines.append((label, name, level, paper, *values.quantile([0.25, 0.5, 0.75]),
                           values.max(), values.max() / level))  # fmt: skip
     number = len(outages(frame, "v"))
@@ -93,7 +88,7 @@ def balance_tables(rows: Rows) -> Iterator[Table]:
         for name, factor in _factors(frame).items():
             median = worst[group == name].median()
             lines.append((grid, name, *(median[method] for method in (*SHOWN, "perfect")), factor,
-                          PAPER_BALANCE[name], median["frozen"] / median["icw"]))  # fmt: skip
+                          PAPER.balance[name], median["frozen"] / median["icw"]))  # fmt: skip
         solver = frame[frame.method == "solver"]
         levels.append(
             f"{grid} ({len(worst)} of {GRIDS[grid].num_single} outages) median "
@@ -106,7 +101,7 @@ def balance_tables(rows: Rows) -> Iterator[Table]:
         "Root of dP² + dQ² at the worst bus but the slack, reactive power of generators as "
         "predicted; median over test rows, then over outages; factor: frozen over ICW. "
         "'Perfect ICW' starts from exact solutions of the intact grid. Rows of the solver: "
-        f"{'; '.join(levels)} (paper: about {real(PAPER_SOLVER)}).",
+        f"{'; '.join(levels)} (paper: about {real(PAPER.solver)}).",
     )  # fmt: skip
 
 
@@ -139,9 +134,9 @@ def pair_tables(rows: Rows) -> Iterator[Table]:
     )  # fmt: skip
     of_seeds = by_seed.groupby("seed")
     yield Table("Factor over all pairs", ("", ">ours", ">paper", ">mean ± over seeds"), (
-        ("pairs", number, PAPER_NUM_PAIRS, ""),
-        ("median", ratio.median(), PAPER_PAIRS_MEDIAN, mean_and_spread(of_seeds.median())),
-        ("worst percentile", ratio.quantile(0.01), PAPER_PAIRS_WORST,
+        ("pairs", number, PAPER.num_pairs, ""),
+        ("median", ratio.median(), PAPER.pairs["median"], mean_and_spread(of_seeds.median())),
+        ("worst percentile", ratio.quantile(0.01), PAPER.pairs["worst percentile"],
          mean_and_spread(of_seeds.quantile(0.01))),
         ("smallest", ratio.min(), None, mean_and_spread(of_seeds.min())),
     ))  # fmt: skip
@@ -152,18 +147,19 @@ def draw_consistency(rows: Rows) -> Figure:
     measured(rows, OUTAGES.name)
     frame = frame_of(rows, OUTAGES, _largest_grid(rows))
     labels = {"v": "MAE of $|V|$ (p.u.)", "theta_deg": r"MAE of $\theta$ (degrees)"}
-    figure, axes_of = panels(tuple(labels), "outages", (3.5, 2.8))
-    for axes, (column, label) in zip(axes_of, labels.items(), strict=True):
+
+    def panel(axes: Axes, column: str) -> None:
         boxes(axes, outages(frame, column))
-        level = intact(frame, column)["icw"].mean()
-        axes.axhline(level, color=ORANGE, ls=":", lw=1.2, zorder=1)
-        axes.axhline(PAPER_ICW_INTACT[column], color="black", ls=(0, (1, 2)), lw=1, zorder=1)
-        finish_boxes(axes, label, ())
-    method_legend(figure, tuple(SHOWN), Line2D([], [], color=ORANGE, ls=":", lw=1.2,
-                                               label="ICW, intact grid"),
-                  Line2D([], [], color="black", ls=(0, (1, 2)), lw=1,
-                         label="the paper's"))  # fmt: skip
-    return figure
+        axes.axhline(intact(frame, column)["icw"].mean(), color=ORANGE, ls=":", lw=1.2, zorder=1,
+                     label="ICW, intact grid")  # fmt: skip
+        axes.axhline(PAPER.icw_intact[column], color="black", ls=(0, (1, 2)), lw=1, zorder=1,
+                     label="the paper's")  # fmt: skip
+        finish_boxes(axes, labels[column], ())
+
+    return draw_panels(
+        dict.fromkeys(labels, ""), panel, "outages", 2.8, narrow=True, legend="upper center",
+        columns=2, handles=method_handles(),
+    )  # fmt: skip
 
 
 def _boxes_by_third(
@@ -177,33 +173,37 @@ def _boxes_by_third(
             factor = (part["frozen"] / part["icw"]).median()
             told = f"\n(paper {paper[name]:g}×)" if paper else ""
             axes.annotate(f"{real(factor)}×{told}", (4 * third + 1, 1.01), ha="center",
-                          fontsize=SMALL, xycoords=("data", "axes fraction"))  # fmt: skip
+                          xycoords=("data", "axes fraction"))  # fmt: skip
     finish_boxes(axes, label, TERCILES, at=[4 * third + 1 for third in range(3)])
-    axes.set_xlabel("third of the outages, by frozen error", fontsize=SMALL)
+
+
+BY_THIRD: dict[str, Any] = {
+    "x": "third of the outages, by frozen error", "legend": "upper center",
+    "handles": method_handles(),
+}  # fmt: skip
 
 
 def draw_balance(rows: Rows) -> Figure:
     """Worst-bus mismatch by thirds of the frozen error, a panel for each grid."""
-    grids = grids_of(rows, OUTAGES)
-    figure, axes_of = panels(grids, "run the study outages", (3.6 * len(grids), 2.7))
-    for axes, grid in zip(axes_of, grids, strict=True):
+
+    def panel(axes: Axes, grid: str) -> None:
         frame = frame_of(rows, OUTAGES, grid)
         _boxes_by_third(axes, outages(frame, "worst_median"), _severity(frame),
-                        "Worst-bus mismatch (p.u.)", PAPER_BALANCE)  # fmt: skip
-        axes.set_title(f"{GRIDS[grid].label}\n\n", fontsize=SMALL, fontweight="normal")
-    method_legend(figure)
-    return figure
+                        "Worst-bus mismatch (p.u.)", PAPER.balance)  # fmt: skip
+
+    titles = {grid: f"{GRIDS[grid].label}\n\n" for grid in grids_of(rows, OUTAGES)}
+    return draw_panels(titles, panel, "run the study outages", 2.7, **BY_THIRD)
 
 
 def draw_pairs(rows: Rows) -> Figure:
     """Overall error of every pair of outages, by thirds of the frozen error."""
     error = outages(frame_of(rows, PAIRS), "overall")
-    figure, (axes,) = panels("1", "pairs", (3.5, 2.7))
-    _boxes_by_third(axes, error, terciles(error["frozen"]), "Overall MAE (p.u., rad)")
-    axes.set_title(f"median factor {real(_pair_factors(rows).median())} (paper "
-                   f"{PAPER_PAIRS_MEDIAN})\n", fontsize=SMALL, fontweight="normal")  # fmt: skip
-    method_legend(figure)
-    return figure
+
+    def panel(axes: Axes, _: str) -> None:
+        _boxes_by_third(axes, error, terciles(error["frozen"]), "Overall MAE (p.u., rad)")
+
+    title = f"median factor {real(_pair_factors(rows).median())} (paper {PAPER.pairs['median']})\n"
+    return draw_panels({"": title}, panel, "pairs", 2.7, **BY_THIRD)
 
 
 def _on_118(number: Callable[[Frame, Frame], float | Count]) -> Callable[[Rows], Numbers]:
@@ -247,14 +247,9 @@ def _by_third(grid: str, rows: Rows) -> Numbers:
     return {f"{grid}, {third}": value for third, value in factors.items()}
 
 
-def _of_grids(*numbers: Callable[[str, Rows], Numbers]) -> Callable[[Rows], Numbers]:
+def _of_grids(numbers: Callable[[str, Rows], Numbers]) -> Callable[[Rows], Numbers]:
     """Numbers of both grids."""
-    return lambda rows: {
-        name: value
-        for grid in ("case30", "case118")
-        for of_grid in numbers
-        for name, value in of_grid(grid, rows).items()
-    }
+    return lambda rows: {**numbers("case30", rows), **numbers("case118", rows)}
 
 
 def _closer(grid: str, rows: Rows) -> Numbers:
@@ -300,14 +295,14 @@ CONSISTENCY = (
           why="Where ICW loses, and why, is under win-counts."),
 )  # fmt: skip
 ON_PAIRS = (
-    Claim(f"ICW lowers the error on {PAPER_NUM_PAIRS} pairs of outages of case30 at ±50 %, in "
+    Claim(f"ICW lowers the error on {PAPER.num_pairs} pairs of outages of case30 at ±50 %, in "
           "every severity group without exception",
           "pairs on which ICW has the smaller error, mean over seeds",
           lambda rows: {"": count(_pair_factors(rows) > 1)}, rules.ALWAYS, where="appendix E"),
-    Claim(f"over the pairs the median factor is {PAPER_PAIRS_MEDIAN} and that of the worst "
-          f"percentile {PAPER_PAIRS_WORST}",
+    Claim(f"over the pairs the median factor is {PAPER.pairs['median']} and that of the worst "
+          f"percentile {PAPER.pairs['worst percentile']}",
           "frozen over ICW", _quantiles, rules.NEAR,
-          {"median": PAPER_PAIRS_MEDIAN, "worst percentile": PAPER_PAIRS_WORST}, "appendix E",
+          PAPER.pairs, "appendix E",
           Note("With ten times the context",
                lambda rows: {"median": _pair_factors(rows, TENFOLD).median()})),
     Note("The twentieth of pairs on which ICW's error is largest: not sampling error, but what no "
@@ -317,7 +312,7 @@ BALANCE = (
     Claim("over all single-line outages ICW cuts the worst-bus mismatch 14, 18, 30 times by "
           "thirds of the frozen error",
           "largest relative deviation from these; the appendix names no grid",
-          lambda rows: {g: max(abs(float(v) / PAPER_BALANCE[name.split(", ")[1]] - 1)
+          lambda rows: {g: max(abs(float(v) / PAPER.balance[name.split(", ")[1]] - 1)
                                for name, v in _by_third(g, rows).items())
                         for g in ("case30", "case118")},
           rules.in_one(rules.at_most(rules.TOLERANCE)), where="appendix G",
@@ -329,7 +324,7 @@ BALANCE = (
           "in error",
           "median of frozen over ICW", _of_grids(_by_third), rules.above(1), where="appendix G",
           beside=Note("Outages with a smaller mismatch", _of_grids(_closer))),
-    Claim(f"the solver's own mismatch, about {real(PAPER_SOLVER)}, is several orders of magnitude "
+    Claim(f"the solver's own mismatch, about {real(PAPER.solver)}, is several orders of magnitude "
           "below either method's",
           "median mismatch of ICW over the largest one of the solver", _of_grids(_over_solver),
           rules.above(1_000), where="appendix G"),

@@ -1,9 +1,11 @@
 """How far two topologies are apart, and which moments account for it (Fig. 3, Fig. 9)."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from gridshift.adapt.datasets import Dataset
@@ -15,23 +17,20 @@ from gridshift.pictures import BLUE, GREEN, GREY, ORANGE, RED
 from gridshift.study.text import real
 from gridshift_paper import claims as rules
 from gridshift_paper.artefacts import Artefact, Table, mean_and_spread
-from gridshift_paper.claims import Claim, Frame, Note, Numbers, Rows
-from gridshift_paper.figures import dress, number_ticks, panels
-from gridshift_paper.protocol import (
-    SPREAD,
-    WIDE_SPREAD,
-    Scale,
-    context_rows,
-    printed,
-    rows_for_test,
-    training_rows,
+from gridshift_paper.claims import PAPER, Claim, Frame, Note, Numbers, Rows
+from gridshift_paper.figures import (
+    NARROW,
+    PAPERS,
+    draw_panels,
+    errorbars,
+    name_ticks,
+    number_ticks,
+    shared_legend,
 )
+from gridshift_paper.protocol import SPREAD, WIDE_SPREAD, Experiment
 from gridshift_paper.records import Record, Study, on_outage
 from gridshift_paper.selection import by_seed, mean, measured, picked
 
-PAPER_MMD = printed("mmd")
-PAPER_FLOOR = printed("floor")
-PAPER_DROP = printed("drop")
 DISJOINT = 0.9
 """MMD from which the two topologies' values of an output hardly overlap."""
 SYMBOLS = {"v": "$|V|$", "theta": r"$\theta$", "q_gen": "$Q_g$", "p_slack": "$P_s$"}
@@ -60,35 +59,27 @@ MOMENTS = {
 """From which rows moments are taken."""
 
 
-def _pair(
-    grid: str, outage: str, num_rows: int, spread: float, loads: str, seed: int
-) -> list[Dataset]:
+def _pair(experiment: Experiment, num_rows: int, loads: str) -> list[Dataset]:
     """Solved test cases of both topologies, for the same loads or for loads of their own."""
     same = "" if loads == "same" else None
     return [
-        rows_for_test(grid, at, num_rows, seed=seed, spread=spread, loads_of=same)
-        for at in ("", outage)
+        one.test(num_rows, loads_of=same) for one in (replace(experiment, outage=""), experiment)
     ]
 
 
-def _moment_rows(
-    moments: str, pair: Sequence[Dataset], outage: str, scale: Scale, spread: float, seed: int
-) -> list[Real]:
+def _moment_rows(experiment: Experiment, moments: str, pair: Sequence[Dataset]) -> list[Real]:
     """Outputs from which each topology's moments are taken."""
     if moments == "same rows":
         return [data.y for data in pair]
-    grid = pair[0].network.name
-    base = training_rows(scale, grid, seed=seed, spread=spread)
-    few = scale.num_context if moments == "context" else len(base)
-    return [base.y, context_rows(grid, outage, few, seed=seed, spread=spread).y]
+    base = experiment.training()
+    few = experiment.scale.num_context if moments == "context" else len(base)
+    return [base.y, experiment.context(few).y]
 
 
-def _measure_distances(
-    scale: Scale, *, grid: str, outage: str, spread: float, loads: str, moments: str, seed: int
-) -> list[Record]:
-    num_rows = scale.num_test * (1 if spread == SPREAD else 4)
-    pair, wide = _pair(grid, outage, num_rows, spread, loads, seed), spread == WIDE_SPREAD
-    fitted_on = _moment_rows(moments, pair, outage, scale, spread, seed)
+def _measure_distances(experiment: Experiment, *, loads: str, moments: str) -> list[Record]:
+    scale, wide = experiment.scale, experiment.spread == WIDE_SPREAD
+    pair = _pair(experiment, scale.num_test * (4 if wide else 1), loads)
+    fitted_on = _moment_rows(experiment, moments, pair)
     rows = []
     for level in ENDS if wide else LEVELS:
         a, b = (LEVELS[level](y).forward(data.y) for y, data in zip(fitted_on, pair, strict=True))
@@ -97,7 +88,7 @@ def _measure_distances(
             "mardia_base": mardia_skewness(a), "mardia_outage": mardia_skewness(b),
         }  # fmt: skip
         if not wide:
-            band = mmd_null_band(a, b, NUM_RESAMPLES, np.random.default_rng(seed))
+            band = mmd_null_band(a, b, NUM_RESAMPLES, np.random.default_rng(experiment.seed))
             row |= {"null_low": band.low, "null_high": band.high}
         elif (loads, moments) == ("independent", "many"):
             few = slice(scale.num_test)
@@ -117,13 +108,11 @@ DISTANCES = Study(
 )  # fmt: skip
 
 
-def _measure_histograms(
-    scale: Scale, *, grid: str, outage: str, spread: float, seed: int
-) -> list[Record]:
-    pair = _pair(grid, outage, 4 * scale.num_test, spread, "independent", seed)
-    fitted_on = _moment_rows("many", pair, outage, scale, spread, seed)
-    raw = [data.y for data in pair]
-    few = slice(scale.num_test)
+def _measure_histograms(experiment: Experiment) -> list[Record]:
+    num_rows = experiment.scale.num_test
+    pair = _pair(experiment, 4 * num_rows, "independent")
+    fitted_on = _moment_rows(experiment, "many", pair)
+    raw, few = [data.y for data in pair], slice(num_rows)
     worst = np.argsort(-mmd_by_coordinate(raw[0][few], raw[1][few]))[:NUM_WORST]
     white = [fit_zca(y).forward(v) for y, v in zip(fitted_on, raw, strict=True)]
     rows = []
@@ -179,7 +168,7 @@ def _tables_of_shift(rows: Rows) -> Iterator[Table]:
     yield Table(
         "How much closer ICW brings the topologies",
         ["loads", "moments of", ">paper", ">joint, times", ">each, times"],
-        [[loads, said, PAPER_DROP if (loads, moments) == ("independent", "many") else None,
+        [[loads, said, PAPER.drop if (loads, moments) == ("independent", "many") else None,
           *(mean_and_spread(mmd_drop(rows, loads, moments, column))
             for column in ("mmd", "mean_coordinate"))]
          for loads in ("independent", "same") for moments, said in MOMENTS.items()],
@@ -201,12 +190,12 @@ def _tables_of_moments(rows: Rows) -> Iterator[Table]:
         floor = at_level(rows, "mean, covariance", loads=loads)
         yield Table(
             f"MMD, loads {said}, ±20 %", ["matched", ">paper", ">same rows", ">many", ">context"],
-            [[level, PAPER_MMD.get(level),
+            [[level, PAPER.mmd.get(level),
               *(mean_and_spread(at_level(rows, level, m, loads)["mmd"]) for m in MOMENTS)]
              for level in levels],
             "Dealing the whitened rows to two samples at random gives "
             f"{real(mean(floor.null_low))} to {real(mean(floor.null_high))} in 95 of 100 cases; "
-            f"the paper's noise floor is {PAPER_FLOOR}.",
+            f"the paper's noise floor is {PAPER.floor}.",
         )  # fmt: skip
 
 
@@ -214,7 +203,7 @@ def draw_shift(rows: Rows) -> Figure:
     """Three outputs, raw on the left and whitened on the right, each on both topologies."""
     frame = measured(rows, "histograms")
     orders = sorted(set(frame.order))
-    figure = Figure(figsize=(3.5, 1.0 + 1.15 * len(orders)), layout="constrained")
+    figure = Figure(figsize=(NARROW, 1.0 + 1.15 * len(orders)), layout="constrained")
     grid = figure.subplots(len(orders), 2, squeeze=False)
     for order, axes_row in zip(orders, grid, strict=True):
         for space, axes in zip(("raw", "whitened"), axes_row, strict=True):
@@ -227,43 +216,39 @@ def draw_shift(rows: Rows) -> Figure:
             first = part.iloc[0]
             quantity, element = first.entry.replace(":", " ").split(" ", 1)
             name = f"{SYMBOLS[quantity]} of {element} ({first.unit})"
-            label = name if space == "raw" else f"whitened coordinate {order + 1}"
-            axes.set_xlabel(label, fontsize=8)
-            axes.set_title(f"MMD {first.mmd:.2g}", fontsize=8, loc="right", fontweight="normal")
+            axes.set_xlabel(name if space == "raw" else f"whitened coordinate {order + 1}")
+            axes.set_title(f"MMD {first.mmd:.2g}", loc="right")
             axes.set_yticks([])
             axes.set_ylim(bottom=0)
-            axes.tick_params(labelsize=7)
-        axes_row[0].set_ylabel("density", fontsize=8)
-    grid[0, 0].set_title("raw", fontsize=8)
-    grid[0, 1].set_title("whitened", fontsize=8)
-    handles, labels = grid[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=2, fontsize=8)
+        axes_row[0].set_ylabel("density")
+    for axes, space in zip(grid[0], ("raw", "whitened"), strict=True):
+        axes.set_title(space, fontweight="bold")
+    shared_legend(figure, "upper center", 2)
     return figure
 
 
 def draw_moments(rows: Rows) -> Figure:
     """MMD at each level, beside the paper's and the band that no shift at all would give."""
     levels = list(dict.fromkeys(measured(rows, "distances").level))
-    figure, (axes,) = panels("1", "distances", (3.5, 3.3))
     at, bands = np.arange(len(levels)), [at_level(rows, level) for level in levels]
-    low, high = ([b[column].mean() for b in bands] for column in ("null_low", "null_high"))
-    axes.fill_between(at, low, high, color=GREY, alpha=0.3, lw=0, label="no shift (95 %)")
-    for moments, (colour, marker) in SERIES.items():
-        cells = [at_level(rows, level, moments).mmd for level in levels]
-        axes.errorbar(
-            at, [c.mean() for c in cells], [c.std() if len(c) > 1 else 0 for c in cells],
-            color=colour, marker=marker, ms=4, lw=1, capsize=2,
-            label=f"moments of {MOMENTS[moments]}",
-        )  # fmt: skip
-    told = [PAPER_MMD.get(level, np.nan) for level in levels]
-    axes.plot(at, told, "D", color="black", ms=5, mfc="none", label="paper")
-    dress(axes, "matched between the topologies", "MMD of all outputs", log="y", size=8)
-    number_ticks(axes.yaxis, [0.02, 0.05, 0.1, 0.2, 0.5, 1])
-    axes.set_ylim(0.015, 1.3)
-    axes.set_xticks(at, [level.replace(", ", ",\n").replace("and ", "and\n") for level in levels])
-    axes.tick_params(axis="x", labelsize=7)
-    figure.legend(loc="outside upper left", fontsize=7, labelspacing=0.2)
-    return figure
+
+    def panel(axes: Axes, _: str) -> None:
+        low, high = ([b[column].mean() for b in bands] for column in ("null_low", "null_high"))
+        axes.fill_between(at, low, high, color=GREY, alpha=0.3, lw=0, label="no shift (95 %)")
+        for moments, (colour, marker) in SERIES.items():
+            cells = [at_level(rows, level, moments).mmd for level in levels]
+            errorbars(axes, at, cells, color=colour, marker=marker, ms=4, lw=1,
+                      label=f"moments of {MOMENTS[moments]}")  # fmt: skip
+        told = [PAPER.mmd.get(level, np.nan) for level in levels]
+        axes.plot(at, told, label="paper", **PAPERS)
+        number_ticks(axes.yaxis, [0.02, 0.05, 0.1, 0.2, 0.5, 1])
+        axes.set_ylim(0.015, 1.3)
+        name_ticks(axes, [level.replace(", ", ",\n").replace("and ", "and\n") for level in levels])
+
+    return draw_panels(
+        {"": ""}, panel, "distances", 3.3, x="matched between the topologies",
+        y="MMD of all outputs", log="y", legend="upper left", columns=1,
+    )  # fmt: skip
 
 
 def _drops(*which: str) -> Callable[[Rows], Numbers]:
@@ -297,7 +282,7 @@ def _fall(rows: Rows) -> Numbers:
     return {
         f"{drawn[loads]} and moments of {MOMENTS[moments]}": max(
             abs(mean(at_level(rows, level, moments, loads).mmd) / told - 1)
-            for level, told in PAPER_MMD.items()
+            for level, told in PAPER.mmd.items()
         )
         for loads, moments in product(drawn, MOMENTS)
     }
@@ -305,8 +290,8 @@ def _fall(rows: Rows) -> Numbers:
 
 TWO = "mean, covariance"
 ON_SHIFT = (
-    Claim(f"ICW lowers the joint MMD {PAPER_DROP} times at loads of ±50 %", "before over after",
-          _drops("many"), rules.NEAR, PAPER_DROP, "caption of Fig. 3",
+    Claim(f"ICW lowers the joint MMD {PAPER.drop} times at loads of ±50 %", "before over after",
+          _drops("many"), rules.NEAR, PAPER.drop, "caption of Fig. 3",
           Note("With other moments", _drops("same rows", "context"))),
     Claim("the three outputs that move most are nearly disjoint between the topologies, and "
           "collapse onto each other after ICW",
@@ -317,7 +302,7 @@ ON_MOMENTS = (
     Claim("MMD falls from 0.923 to 0.045 with the mean and to 0.029 with mean and covariance",
           "largest relative deviation from these; the paper doesn't tell which rows it takes",
           _fall, rules.in_one(rules.at_most(rules.TOLERANCE)), where="appendix A"),
-    Claim(f"the last of these is at the sampling noise floor, 1 / sqrt(N) = {PAPER_FLOOR}, and "
+    Claim(f"the last of these is at the sampling noise floor, 1 / sqrt(N) = {PAPER.floor}, and "
           "indistinguishable from noise",
           "MMD, with moments of the rows compared, over the upper end of the band that random "
           "deals give",

@@ -1,6 +1,7 @@
 """The spectrum of a context's covariance, and of how many cases it is (Fig. 18, 19)."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any
 
@@ -16,9 +17,9 @@ from gridshift.learn.moments import EPS, Moments
 from gridshift.pictures import GREY, RED
 from gridshift_paper import claims as rules
 from gridshift_paper.artefacts import Artefact, Table
-from gridshift_paper.claims import Claim, Frame, Note, Numbers, Rows, Undecided
-from gridshift_paper.figures import SMALL, dress, panels
-from gridshift_paper.protocol import GRIDS, Scale, context_rows, printed
+from gridshift_paper.claims import PAPER, Claim, Frame, Note, Numbers, Rows, Undecided
+from gridshift_paper.figures import DASHED, WIDE, draw_panels, dress, shared_legend
+from gridshift_paper.protocol import GRIDS, Experiment, Scale
 from gridshift_paper.records import Record, Study, on_outage
 from gridshift_paper.selection import measured, picked
 
@@ -29,9 +30,6 @@ REFERENCE = 50
 """Rows of the covariance that others converge to, in contexts: 20,000 at full scale."""
 CURVE = (0.25, 0.5, 0.75, 1, 1.5, 2, 2.5, 3.75, 5)
 """Sizes on the figures, in contexts of the scale: 100 to 2,000 at full scale."""
-PAPER_RANK = printed("rank")
-PAPER_DECADES = printed("decades")
-PAPER_DEVIATION = printed("deviation")
 LEADING = 5
 """Eigenvalues that the tables call leading; the paper names no number."""
 LIMITS = (-100, 60)
@@ -52,18 +50,18 @@ def landmarks(sizes: Sequence[int] | pd.Index) -> tuple[int, int, int]:
 
 
 @lru_cache(maxsize=2)
-def reference_moments(grid: str, outage: str, num_rows: int) -> Moments:
+def reference_moments(experiment: Experiment) -> Moments:
     """Moments of a far larger context that shares no row with any other."""
-    return Moments.of(context_rows(grid, outage, num_rows, draw=-1).y)
+    return Moments.of(experiment.context(REFERENCE * experiment.scale.num_context, draw=-1).y)
 
 
-def _measure(scale: Scale, *, grid: str, outage: str, seed: int, draw: int) -> list[Record]:
-    sizes = sizes_of(scale, CURVE)
-    longest = context_rows(grid, outage, sizes[-1], seed=seed, draw=draw).y
-    reference = reference_moments(grid, outage, REFERENCE * scale.num_context)
+def _measure(experiment: Experiment, *, draw: int) -> list[Record]:
+    sizes = sizes_of(experiment.scale, CURVE)
+    longest = experiment.context(sizes[-1], draw=draw).y
+    reference = reference_moments(replace(experiment, seed=0))
     last = Moments.of(longest)
     rows: list[Record] = []
-    spectra = {REFERENCE * scale.num_context: reference}
+    spectra = {REFERENCE * experiment.scale.num_context: reference}
     for n in sizes:
         spectra[n] = moments = Moments.of(longest[:n])
         nested, far = (
@@ -119,7 +117,7 @@ def ranks_of(values: np.ndarray) -> dict[str, float]:
 
 def _of_first_seed(rows: Rows) -> dict[str, Frame]:
     """Grid to the spectra of every size of the context."""
-    found = {grid: spectra_of(rows["covariance"], grid) for grid in PAPER_RANK}
+    found = {grid: spectra_of(rows["covariance"], grid) for grid in PAPER.rank}
     return {grid: spectra[0] for grid, spectra in found.items() if spectra}
 
 
@@ -141,7 +139,7 @@ def tabulate_spectra(rows: Rows) -> Iterator[Table]:
         "Directions of the covariance of 400 cases",
         ["grid", ">d", ">effective\nrank, paper", ">exp(entropy)", ">99 %\nof variance",
          ">99.99 %", f">above {EPS:g}", ">decades\nto 20th"],
-        [[GRIDS[grid].label, len(values), PAPER_RANK[grid], *ranks_of(values).values(),
+        [[GRIDS[grid].label, len(values), PAPER.rank[grid], *ranks_of(values).values(),
           _decades(values)] for grid, values in _at_400(rows).items()],
     )  # fmt: skip
 
@@ -189,28 +187,26 @@ def _colours(spectra: dict[str, Frame]) -> dict[Any, Any]:
     return {n: mpl.colormaps["viridis"](norm(n)) for n in sizes}
 
 
-def _legend(figure: Figure, axes: Axes) -> None:
-    figure.legend(*axes.get_legend_handles_labels(), title="solved cases",
-                  loc="outside right center", fontsize=7, title_fontsize=8)  # fmt: skip
-
-
 def draw_spectra(rows: Rows) -> Figure:
     """Eigenvalues of each size in order, down to below the regularisation."""
     spectra = _of_first_seed(rows)
-    figure, axes_of = panels(tuple(spectra), "run the study covariance", (3.6 * len(spectra), 2.9))
-    for axes, (grid, spectrum) in zip(axes_of, spectra.items(), strict=True):
+
+    def panel(axes: Axes, grid: str) -> None:
+        spectrum = spectra[grid]
         for n, colour in _colours(spectra).items():
             axes.plot(spectrum.index, spectrum[n], color=colour, lw=1, label=f"{n:,}")
         far = spectrum.columns[-1]
         axes.plot(spectrum.index, spectrum[far], color="black", lw=1, ls=":", label=f"{far:,}")
-        axes.axhline(EPS, color=RED, lw=1, ls=(0, (4, 3)), label="eps")
-        low, high = map(int, PAPER_RANK[grid].split("-"))
+        axes.axhline(EPS, color=RED, lw=1, ls=DASHED, label="eps")
+        low, high = map(int, PAPER.rank[grid].split("-"))
         axes.axvspan(low, high, color="black", alpha=0.12, lw=0, label="paper's rank")
-        dress(axes, "index of the eigenvalue", log="y", size=SMALL)
         axes.set_ylim(1e-12, 3 * spectrum.to_numpy().max())
-        axes.set_title(GRIDS[grid].label, fontsize=SMALL)
-    axes_of[0].set_ylabel("eigenvalue (p.u.², rad²)", fontsize=8)
-    _legend(figure, axes_of[0])
+
+    figure = draw_panels(
+        {grid: GRIDS[grid].label for grid in spectra}, panel, "run the study covariance", 2.9,
+        x="index of the eigenvalue", y="eigenvalue (p.u.², rad²)", log="y",
+    )  # fmt: skip
+    shared_legend(figure, "right center", 1, title="solved cases")
     return figure
 
 
@@ -218,7 +214,7 @@ def draw_deviations(rows: Rows) -> Figure:
     """Relative deviation from the largest size, of the same rows above and of others below."""
     spectra = _of_first_seed(rows)
     measured(rows, "covariance")
-    figure = Figure(figsize=(3.6 * len(spectra), 4.6), layout="constrained")
+    figure = Figure(figsize=(WIDE, 4.6), layout="constrained")
     axes_of = figure.subplots(2, len(spectra), squeeze=False, sharex="col", sharey=True)
     for column, (grid, spectrum) in zip(axes_of.T, spectra.items(), strict=True):
         *_, last, far = spectrum.columns
@@ -226,26 +222,26 @@ def draw_deviations(rows: Rows) -> Figure:
             (column[0], last, f"the {last:,} it is part of"), (column[1], far, f"{far:,} others"),
         ):  # fmt: skip
             _draw_deviations(axes, spectrum, reference, _colours(spectra))
-            axes.set_title(f"{GRIDS[grid].label}, from {said}", fontsize=SMALL)
-            dress(axes)
-        column[1].set_xlabel("index of the eigenvalue", fontsize=8)
+            axes.set_title(f"{GRIDS[grid].label}, from {said}")
+        column[1].set_xlabel("index of the eigenvalue")
     for axes in axes_of[:, 0]:
-        axes.set_ylabel("deviation (%)", fontsize=8)
-    _legend(figure, axes_of[1, 0])
+        axes.set_ylabel("deviation (%)")
+    shared_legend(figure, "right center", 1, title="solved cases")
     return figure
 
 
 def _draw_deviations(axes: Axes, spectrum: Frame, reference: int, colours: dict[Any, Any]) -> None:
+    dress(axes)
     for n, colour in colours.items():
         values = 100 * deviation(spectrum, n, reference)
         axes.plot(spectrum.index, values, color=colour, lw=1, label=f"{n:,}")
     few = spectrum.columns[0]
     expected = 100 * np.sqrt(2 / few)
     axes.axhspan(-expected, expected, color=GREY, alpha=0.15, lw=0, label=f"± sqrt(2/{few})")
-    axes.axhspan(-PAPER_DEVIATION, PAPER_DEVIATION, 0, LEADING / len(spectrum), color="black",
-                 alpha=0.25, lw=0, label=f"paper, ± {PAPER_DEVIATION}")  # fmt: skip
+    axes.axhspan(-PAPER.deviation, PAPER.deviation, 0, LEADING / len(spectrum), color="black",
+                 alpha=0.25, lw=0, label=f"paper, ± {PAPER.deviation}")  # fmt: skip
     decided = int((spectrum[spectrum.columns[-1]] > EPS).sum())
-    axes.axvline(decided + 0.5, color=RED, lw=1, ls=(0, (4, 3)), label="eps")
+    axes.axvline(decided + 0.5, color=RED, lw=1, ls=DASHED, label="eps")
     axes.set_ylim(*LIMITS)
 
 
@@ -256,7 +252,7 @@ def _ranks(grid: str, rows: Rows) -> dict[str, float]:
 
 def _effective_rank(grid: str, rows: Rows) -> Numbers:
     """What may be meant by it; the paper doesn't say."""
-    low, high = map(int, PAPER_RANK[grid].split("-"))
+    low, high = map(int, PAPER.rank[grid].split("-"))
     ranks = _ranks(grid, rows)
     if {(rank > high) - (rank < low) for rank in ranks.values()} == {-1, 1}:
         raise Undecided("the paper doesn't define effective rank, and of the usual definitions "
@@ -268,7 +264,7 @@ def _by_grid(number: Callable[[Rows, str], float]) -> Callable[[Rows], Numbers]:
     """NaN where there are no rows of a grid."""
     return lambda rows: {
         grid: number(rows, grid) if grid in _of_first_seed(rows) else rules.NAN
-        for grid in PAPER_RANK
+        for grid in PAPER.rank
     }
 
 
@@ -293,10 +289,10 @@ SPECTRA = (
             "by definition", partial(_effective_rank, grid),
             rules.in_one(rules.between(*map(int, told.split("-")))), where="appendix H",
             beside=Note("By usual definitions", partial(_ranks, grid)))
-      for grid, told in PAPER_RANK.items()),
+      for grid, told in PAPER.rank.items()),
     Claim("the spectrum decays by 3 to 5 orders of magnitude over the first 10 to 20 indices",
           "orders of magnitude to the 20th", _by_grid(lambda rows, g: _decades(_at_400(rows)[g])),
-          rules.between(PAPER_DECADES[0] - 0.5, PAPER_DECADES[1] + 0.5), where="appendix H"),
+          rules.between(PAPER.decades[0] - 0.5, PAPER.decades[1] + 0.5), where="appendix H"),
     Claim("the whitening matrix is dominated by the leading eigenpairs",
           "weight of the first direction over that of the last", _by_grid(_weights), rules.above(1),
           where="appendix H",
@@ -305,16 +301,16 @@ SPECTRA = (
           "decide."),
 )  # fmt: skip
 DEVIATIONS = (
-    Claim(f"leading eigenvalues are within {PAPER_DEVIATION} % of the reference at N = 100",
+    Claim(f"leading eigenvalues are within {PAPER.deviation} % of the reference at N = 100",
           f"largest deviation of the {LEADING} leading ones, 100 cases from 2,000, %",
-          _leading_at(0, -2), rules.at_most(PAPER_DEVIATION)),
+          _leading_at(0, -2), rules.at_most(PAPER.deviation)),
     Claim("dominant eigenvalues stabilise by N = 200",
           f"largest deviation of the {LEADING} leading ones, 200 cases from 2,000, %",
-          _leading_at(1, -2), rules.at_most(PAPER_DEVIATION), where="Fig. 18"),
+          _leading_at(1, -2), rules.at_most(PAPER.deviation), where="Fig. 18"),
     Claim("eigenvalues at 1,500 cases hardly deviate from those at 2,000, which confirms that "
           "reference as converged",
           f"largest deviation of the {LEADING} leading ones, 2,000 cases from 20,000 others, %",
-          _leading_at(-2, -1), rules.at_most(PAPER_DEVIATION),
+          _leading_at(-2, -1), rules.at_most(PAPER.deviation),
           beside=Note("Of 1,500 cases from 2,000, which share three quarters of their rows",
                       _leading_at(-3, -2))),
 )  # fmt: skip

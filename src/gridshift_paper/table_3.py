@@ -10,18 +10,13 @@ from gridshift.trial.cost import training_seconds
 from gridshift.trial.trial import measure_adaptation
 from gridshift_paper import claims as rules
 from gridshift_paper.artefacts import Artefact, Table, mean_and_spread
-from gridshift_paper.claims import Claim, Frame, Numbers, Rows
+from gridshift_paper.claims import PAPER, Claim, Frame, Numbers, Rows
 from gridshift_paper.protocol import (
     GRIDS,
     TOPOLOGIES,
+    Experiment,
     Scale,
-    base_config,
-    base_surrogate,
-    context_rows,
     errors_where_given,
-    printed,
-    reference_levels,
-    standard_tests,
     topology,
 )
 from gridshift_paper.records import Key, Record, Study
@@ -49,7 +44,6 @@ OWN = ("icw", "icw-paired", "tangent2-icw")
 NEEDS = {"nothing": "-", "network": "N", "solved cases": "C", "gradient steps": "G"}
 """Needs, short enough for a column."""
 
-PAPER_TABLE_3 = printed("table_3")
 GRIDS_OF_TABLE = ("case30", "case118")
 ADAPTED = {"icw": "ICW"} | RIVALS
 COSTS = ("training_topologies", "training_s", "num_solves", "data_s", "fit_s", "gradient_s",
@@ -89,18 +83,19 @@ def _backbone(name: str) -> str:
     return method.backbone or ("own" if method.base else "mlp")
 
 
-def _measure(scale: Scale, *, grid: str, method: str, backbone: str, seed: int) -> Sequence[Record]:
+def _measure(experiment: Experiment, *, method: str, backbone: str) -> Sequence[Record]:
     """Errors and cost of one method on the three topologies, from one base.
 
     The base of a method that learns from several topologies has seen no outage of either line of
     the double outage.
     """
     if method == "references":
-        return _measure_references(scale, grid, seed)
-    chosen, outages = METHODS[method], GRIDS[grid].topologies
-    config = base_config(scale, seed=seed)
+        return _measure_references(experiment)
+    chosen, scale = METHODS[method], experiment.scale
+    config = experiment.config()
     steps = replace(config.training, num_steps=scale.steps(backbone))
-    base = chosen.start(topology(grid, outages["N-2"]), replace(config, training=steps))
+    double = topology(experiment.grid, GRIDS[experiment.grid].double)
+    base = chosen.start(double, replace(config, training=steps))
     about = {
         "training_s": training_seconds(base),
         "training_rows": int(base.record.get("num_rows", 0)),
@@ -108,15 +103,15 @@ def _measure(scale: Scale, *, grid: str, method: str, backbone: str, seed: int) 
         "training_topologies": int(base.record.get("num_topologies", 1)) if base.record else 0,
     }
     rows = []
-    for label, outage in outages.items():
+    for place, there in experiment.topologies():
         found = measure_adaptation(
-            base, topology(grid, outage), chosen, num_context=scale.num_context,
-            num_test=scale.num_test, seed=seed,
+            base, there.network, chosen, num_context=scale.num_context, num_test=scale.num_test,
+            seed=experiment.seed,
         )  # fmt: skip
         cost = found.cost
         rows.append(
             {
-                "topology": label, "outage": outage, **found.mae,
+                **place, **found.mae,
                 "mismatch": found.mismatch["median"], "num_solves": found.num_solves,
                 "data_s": cost.data_s, "fit_s": cost.fit_s, "gradient_s": cost.gradient_s,
                 "us_per_row": cost.predict_us_per_row, **about,
@@ -125,14 +120,14 @@ def _measure(scale: Scale, *, grid: str, method: str, backbone: str, seed: int) 
     return rows
 
 
-def _measure_references(scale: Scale, grid: str, seed: int) -> Sequence[Record]:
+def _measure_references(experiment: Experiment) -> Sequence[Record]:
     """The mean of the context, and ICW around exact base solutions."""
-    base = {"perfect": base_surrogate(scale, grid, seed=seed).transform}
+    base = {"perfect": experiment.base().transform}
     rows = []
-    for place, test in standard_tests(scale, grid, seed):
-        context = context_rows(grid, place["outage"], scale.num_context, seed=seed)
+    for place, there in experiment.topologies():
+        context, test = there.context(), there.test()
         about = place | {"num_solves": context.num_solves}
-        for name, y_hat in reference_levels(grid, context, test, base).items():
+        for name, y_hat in there.reference_levels(context, test, base).items():
             rows.append(about | {"reference": name} | errors_where_given(test, y_hat))
     return rows
 
@@ -171,7 +166,7 @@ def _quantity_table(frame: Frame, grid: str, quantity: str, title: str, first: i
         for name in present:
             ours = [by_seed(frame, quantity, method=name, topology=t) for t in TOPOLOGIES]
             rows.append((name, *map(mean_and_spread, ours)))
-            paper = PAPER_TABLE_3.get((name, grid))
+            paper = PAPER.table_3.get((name, grid))
             if paper:
                 theirs = paper[first : first + 3]
                 ratios = (mean(o) / p for o, p in zip(ours, theirs, strict=True))
@@ -239,7 +234,7 @@ def _unlike(names: Sequence[str], grids: Sequence[str], topology: str, rows: Row
     off = {}
     for grid, name in product(grids, names):
         ours = _mean(rows, grid, name, topology)
-        theirs = PAPER_TABLE_3[name, grid][TOPOLOGIES.index(topology)]
+        theirs = PAPER.table_3[name, grid][TOPOLOGIES.index(topology)]
         if ours == ours and not theirs / SAME < ours < SAME * theirs:
             off[f"{name} on {grid}"] = ours / theirs
     return f"{WHY_UNLIKE.get(names[0], INFERRED)}: {rules.listing(off)}" if off else ""
@@ -267,8 +262,8 @@ OVER_ICW = _each({f"{label}, {symbol}": _over(name, "N-2", q, "icw")
                   for name, label in RIVALS.items()
                   for q, symbol in (("v", "|V|"), ("theta_deg", "θ"))}, "case118")  # fmt: skip
 PAPER_OVER_ICW = {
-    f"{label}, {symbol} on case118": PAPER_TABLE_3[name, "case118"][place]
-    / PAPER_TABLE_3["icw", "case118"][place]
+    f"{label}, {symbol} on case118": PAPER.table_3[name, "case118"][place]
+    / PAPER.table_3["icw", "case118"][place]
     for name, label in RIVALS.items() for place, symbol in ((2, "|V|"), (5, "θ"))
 }  # fmt: skip
 ANGLES = {f"{label}, {t}": (name, t) for name, label in ZERO_SHOT.items() for t in ("N-1", "N-2")}
@@ -286,7 +281,7 @@ FINDINGS = (
     Claim("on case118 all three methods without a context exceed 2.6° of angle error under outages",
           "angle error, °", lambda rows: {key: _mean(rows, "case118", *where, "theta_deg")
                                           for key, where in ANGLES.items()},
-          rules.NEAR, {key: PAPER_TABLE_3[name, "case118"][3 + TOPOLOGIES.index(t)]
+          rules.NEAR, {key: PAPER.table_3[name, "case118"][3 + TOPOLOGIES.index(t)]
                        for key, (name, t) in ANGLES.items()}),
     Claim("ICW holds its base-case accuracy across N-1 and N-2",
           "growth of the |V| error to the worse outage", _each({"ICW": _grown("icw")}),

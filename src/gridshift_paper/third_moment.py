@@ -1,7 +1,7 @@
 """The third moment: is the sinh-arcsinh map lossless (Table V), and what decides its error?"""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from typing import Any, cast
@@ -21,27 +21,11 @@ from gridshift.learn.third_moment import (
 from gridshift.learn.whitening import Affine, fit_zca
 from gridshift_paper import claims as rules
 from gridshift_paper.artefacts import Artefact, Table, mean_and_spread
-from gridshift_paper.claims import Claim, Note, Numbers, Rows, Undecided
-from gridshift_paper.protocol import (
-    QUANTITIES,
-    Scale,
-    adapted,
-    base_surrogate,
-    context_rows,
-    errors_where_given,
-    exact_base,
-    perfect_icw,
-    printed,
-    rows_for_test,
-    standard_tests,
-    training_rows,
-)
+from gridshift_paper.claims import PAPER, Claim, Note, Numbers, Rows, Undecided
+from gridshift_paper.protocol import QUANTITIES, Experiment, adapted, errors_where_given
 from gridshift_paper.records import Record, Study, crossed, on_outage
 from gridshift_paper.selection import by_seed, mean_ratio, measured, picked
 
-PAPER_ROUND_TRIP = printed("round_trip")
-PAPER_RISE = printed("rise")
-PAPER_VOLTAGE_RATIO = printed("voltage_ratio")
 DOMAINS = {"base": "base", "N-2": "N-2 Most"}
 BOUNDS = (0.05, 0.1, 0.25, 0.5, 1.0, STEEPEST)
 """Largest |e| that is allowed."""
@@ -62,10 +46,9 @@ def _round_trip(z: Real, transform: SkewCorrected, y: Real) -> dict[str, float]:
     return means | {f"max{name}": float(error.max()) for name, error in errors.items()}
 
 
-def _measure(scale: Scale, *, grid: str, outage: str, seed: int) -> list[Record]:
-    trained_on = training_rows(scale, grid, seed=seed).y
-    context = context_rows(grid, outage, scale.num_context, seed=seed).y
-    validation = rows_for_test(grid, "", scale.num_test, seed=seed).y
+def _measure(experiment: Experiment) -> list[Record]:
+    trained_on, context = experiment.training().y, experiment.context().y
+    validation = replace(experiment, outage="").test().y
     rows = []
     for name, fitted_on, y in (
         ("training", trained_on, trained_on),
@@ -100,7 +83,7 @@ ROUND_TRIP = Study(
 def tables(rows: Rows) -> tuple[Table, Table]:
     """There and back, beside the parabola that folds."""
     frame, body, folds = measured(rows, "round-trip"), [], []
-    for name, paper in PAPER_ROUND_TRIP.items():
+    for name, paper in PAPER.round_trip.items():
         part = frame[frame["set"] == name]
         kind = "max" if name == "validation" else "mean"
         errors = [mean_and_spread(part[f"{kind}{column}"]) for column in ("", "_single", "_y")]
@@ -154,19 +137,18 @@ class Bent:
         return self.whitening.inverse(SinhArcsinh(skew=self.skew).inverse(bent))
 
 
-def _measure_third(scale: Scale, *, grid: str, base: str, seed: int) -> list[Record]:
+def _measure_third(experiment: Experiment, *, base: str) -> list[Record]:
     """Errors of level 3 by bound and recentring, then of level 2 (bound 0), on both topologies."""
-    training = training_rows(scale, grid, seed=seed).y
-    start = base_surrogate(scale, grid, transform="zca-sas", seed=seed) if base == "mlp" else None
-    level_2 = base_surrogate(scale, grid, seed=seed) if base == "mlp" else None
+    training = experiment.training().y
+    start = experiment.base(transform="zca-sas") if base == "mlp" else None
     rows: list[Record] = []
-    for topology, test in standard_tests(scale, grid, seed):
-        context = context_rows(grid, topology["outage"], scale.num_context, seed=seed)
-        exact = exact_base(grid, test)
-        if level_2 is not None:
-            y_hat = adapted("icw", level_2, context).predict(test.x)
+    for topology, there in experiment.topologies():
+        context, test = there.context(), there.test()
+        exact = there.exact_base(test)
+        if start is not None:
+            y_hat = adapted("icw", experiment.base(), context).predict(test.x)
         else:
-            y_hat = perfect_icw(grid, context, test, fit_zca(training))
+            y_hat = there.perfect_icw(context, test, fit_zca(training))
         level = {"bound": 0.0, "recentred": "no", "eps": EPS}
         rows.append(topology | level | errors_where_given(test, y_hat))
         scans = [*product(BOUNDS, RECENTRED, [EPS])]
@@ -218,8 +200,8 @@ def third_tables(rows: Rows) -> Iterator[Table]:
         yield Table(
             f"Level 3 over level 2 by bound of |e| and recentring, {label}, case30",
             (">largest |e|", "recentred", ">N-2, overall", ">N-2, |V|", ">base, |V|"),
-            [*lines, ("", "paper", 1 + PAPER_RISE["MLP"], PAPER_VOLTAGE_RATIO["N-2 Most"],
-                      PAPER_VOLTAGE_RATIO["base"])] if np.isfinite(lines[0][2]) else (),
+            [*lines, ("", "paper", 1 + PAPER.rise["MLP"], PAPER.voltage_ratio["N-2 Most"],
+                      PAPER.voltage_ratio["base"])] if np.isfinite(lines[0][2]) else (),
         )  # fmt: skip
     part = picked(rows[THIRD.name], base="exact", topology="N-2", bound=STEEPEST, recentred="no")
     yield Table(

@@ -24,22 +24,14 @@ from gridshift_paper.protocol import (
     EXACT,
     GRIDS,
     WIDE,
+    Experiment,
     Scale,
     adapted,
-    base_config,
-    base_surrogate,
     changed,
-    context_rows,
     errors_of,
     errors_where_given,
-    exact_base,
     given,
-    network_of,
-    reference_levels,
-    standard_tests,
-    surrogate_without_dropout,
     trained,
-    training_rows,
 )
 from gridshift_paper.records import Key, Record, Study, crossed
 from gridshift_paper.selection import picked
@@ -64,20 +56,20 @@ NUM_DRAWS = 5
 """Contexts of each seed that errors on case30 are averaged over, 15 in all at full scale."""
 
 
-def context_sizes(scale: Scale, grid: str) -> tuple[int, ...]:
+def context_sizes(experiment: Experiment) -> tuple[int, ...]:
     """The paper has ten times the context for the 300-bus system in Fig. 4."""
-    n = scale.num_context
-    return (n, 10 * n) if grid == "case300" else (n,)
+    n = experiment.scale.num_context
+    return (n, 10 * n) if experiment.grid == "case300" else (n,)
 
 
-def measure_surrogate(scale: Scale, surrogate: Surrogate, seed: int) -> list[Record]:
+def measure_surrogate(experiment: Experiment, surrogate: Surrogate) -> list[Record]:
     """Rows of one trained surrogate: topologies x statistics of the base or of a context."""
-    grid, rows = surrogate.grid, []
-    for topology, test in standard_tests(scale, grid, seed):
-        for n in context_sizes(scale, grid):
-            context = context_rows(grid, topology["outage"], n, seed=seed)
-            for statistics, fit in _adaptations(surrogate, Context.of(context)).items():
-                if statistics == "frozen" and n != scale.num_context:
+    rows = []
+    for topology, there in experiment.topologies():
+        test = there.test()
+        for n in context_sizes(experiment):
+            for statistics, fit in _adaptations(surrogate, Context.of(there.context(n))).items():
+                if statistics == "frozen" and n != experiment.scale.num_context:
                     continue
                 about = {
                     "statistics": statistics, "num_context": 0 if statistics == "frozen" else n,
@@ -132,28 +124,26 @@ def evaluate(fit: Callable[[], Any], test: Dataset) -> dict[str, Any]:
 
 
 def measure_variant(
-    scale: Scale, *, grid: str, backbone: str, transform: str, seed: int,
-    num_steps: int | None = None, dropout: float | None = None,
-) -> list[Record]:  # fmt: skip
+    experiment: Experiment, *, backbone: str, transform: str, **settings: float
+) -> list[Record]:
     """Rows of one of the paper's surrogates, perhaps trained for other steps or dropout."""
     if backbone == EXACT:
-        return _around_exact(scale, grid, seed)
-    config = base_config(scale, backbone=backbone, transform=transform, seed=seed)
-    config = changed(config, num_steps=num_steps, dropout=dropout)
-    return measure_surrogate(scale, trained(grid, config), seed)
+        return _around_exact(experiment)
+    config = experiment.config(backbone=backbone, transform=transform)
+    return measure_surrogate(experiment, trained(experiment.grid, changed(config, **settings)))
 
 
-def _around_exact(scale: Scale, grid: str, seed: int) -> list[Record]:
+def _around_exact(experiment: Experiment) -> list[Record]:
     """The same errors of exact solutions of the intact grid, in the place of a surrogate."""
-    old, rows = fit_zca(training_rows(scale, grid, seed=seed).y), []
-    for topology, test in standard_tests(scale, grid, seed):
-        y_base = exact_base(grid, test)
+    old, rows = fit_zca(experiment.training().y), []
+    for topology, there in experiment.topologies():
+        test = there.test()
+        y_base = there.exact_base(test)
         about = topology | {"num_test": int(given(y_base).sum())}
         rows.append(about | {"statistics": "frozen", "num_context": 0}
                     | errors_where_given(test, y_base))  # fmt: skip
-        for n in context_sizes(scale, grid):
-            context = context_rows(grid, topology["outage"], n, seed=seed)
-            y_hat = fit_zca(context.y).inverse(old.forward(y_base))
+        for n in context_sizes(experiment):
+            y_hat = there.perfect_icw(there.context(n), test, old)
             rows.append(about | {"statistics": "ctx", "num_context": n}
                         | errors_where_given(test, y_hat))  # fmt: skip
     return rows
@@ -212,9 +202,7 @@ NO_DROPOUT = Study(
     name="no-dropout",
     about="the same of a surrogate that fits the intact grid better: what is left to the network",
     keys=lambda scale: crossed(seed=scale.seeds, grid=scale.grids_of(*GRIDS)),
-    measure=lambda scale, grid, seed: measure_surrogate(
-        scale, surrogate_without_dropout(scale, grid, seed=seed), seed
-    ),
+    measure=lambda experiment: measure_surrogate(experiment, experiment.base_without_dropout()),
 )
 CHANGES = {
     "dropout": {"dropout": 0.0},
@@ -224,10 +212,11 @@ CHANGES = {
 """What the product's network differs in from the paper's, one at a time."""
 
 
-def _measure_change(scale: Scale, *, grid: str, change: str, seed: int) -> list[Record]:
-    config = changed(base_config(scale, seed=seed), **CHANGES[change])
-    config = changed(config, num_steps=min(config.training.num_steps, scale.num_steps))
-    return measure_surrogate(scale, trained(grid, config), seed)
+def _measure_change(experiment: Experiment, *, change: str) -> list[Record]:
+    config = changed(experiment.config(), **CHANGES[change])
+    steps = min(config.training.num_steps, experiment.scale.num_steps)
+    surrogate = trained(experiment.grid, changed(config, num_steps=steps))
+    return measure_surrogate(experiment, surrogate)
 
 
 ONE_CHANGE = Study(
@@ -239,15 +228,16 @@ ONE_CHANGE = Study(
 )  # fmt: skip
 
 
-def _measure_references(scale: Scale, *, grid: str, seed: int) -> Sequence[Record]:
+def _measure_references(experiment: Experiment) -> Sequence[Record]:
     """Rows of one grid: topologies x (mean of the context, perfect surrogate of each transform)."""
-    training = training_rows(scale, grid, seed=seed)
+    training = experiment.training()
     transforms = {t: fit_output_transform(t, training.y, EPS) for t in WITH_CONTEXT}
     rows: list[Record] = []
-    for topology, test in standard_tests(scale, grid, seed):
-        for n in context_sizes(scale, grid):
-            context = context_rows(grid, topology["outage"], n, seed=seed)
-            for level, y_hat in reference_levels(grid, context, test, transforms).items():
+    for topology, there in experiment.topologies():
+        test = there.test()
+        for n in context_sizes(experiment):
+            levels = there.reference_levels(there.context(n), test, transforms)
+            for level, y_hat in levels.items():
                 about = {"topology": topology["topology"], "reference": level, "num_context": n}
                 num = int(given(y_hat).sum())
                 counts = {"num_test": num, "num_without_base_solution": len(test) - num}
@@ -264,18 +254,18 @@ REFERENCES = Study(
 )
 
 
-def _measure_draws(scale: Scale, *, grid: str, transform: str, seed: int) -> list[Record]:
+def _measure_draws(experiment: Experiment, *, transform: str) -> list[Record]:
     """Errors with several contexts of each topology, and how far off the mean load of each is."""
-    base, rows = base_surrogate(scale, grid, transform=transform, seed=seed), []
-    for topology, test in standard_tests(scale, grid, seed):
+    base, rows = experiment.base(transform=transform), []
+    nominal = experiment.network.load_power.real.sum()
+    for topology, there in experiment.topologies():
+        test = there.test()
         rows.append(topology | {"statistics": "frozen", "draw": 0} | errors_of(base, test))
         for draw in range(NUM_DRAWS):
-            context = context_rows(grid, topology["outage"], scale.num_context, seed=seed,
-                                   draw=draw)  # fmt: skip
+            context = there.context(draw=draw)
             total = context.x[:, context.layout.x_slices["p_load"]].sum(1)
-            off = total.mean() - network_of(grid).load_power.real.sum()
-            about = {"statistics": "ctx", "draw": draw,
-                     "load_sigma": float(off / total.std(ddof=1) * len(total) ** 0.5)}  # fmt: skip
+            sigma = (total.mean() - nominal) / total.std(ddof=1) * len(total) ** 0.5
+            about = {"statistics": "ctx", "draw": draw, "load_sigma": float(sigma)}
             fitted = adapted(WITH_CONTEXT[transform], base, context)
             rows.append(topology | about | errors_of(fitted, test))
     return rows

@@ -12,27 +12,21 @@ from gridshift.arrays import Real
 from gridshift.learn.moments import EPS, Moments, Spectrum, inverse_square_root
 from gridshift_paper import claims as rules
 from gridshift_paper.artefacts import Artefact, Table, mean_and_spread
-from gridshift_paper.claims import Claim, Count, Frame, Note, Numbers, Rows
-from gridshift_paper.context_sweep import PAPER_SWEEP, QUANTITIES, SIZES, prefixes
-from gridshift_paper.networks import PAPER_CAPACITY, coefficient_of_determination
+from gridshift_paper.claims import PAPER, Claim, Count, Frame, Note, Numbers, Rows
+from gridshift_paper.context_sweep import QUANTITIES, SIZES, prefixes
+from gridshift_paper.networks import coefficient_of_determination
 from gridshift_paper.protocol import (
     GRIDS,
+    Experiment,
     Scale,
     adapted,
-    base_config,
-    context_rows,
     errors_of,
     errors_where_given,
-    exact_base,
-    perfect_icw,
-    rows_for_test,
     trained,
-    training_rows,
 )
 from gridshift_paper.records import Key, Record, Study, crossed, on_outage
 from gridshift_paper.selection import by_seed, mean, measured, picked
 from gridshift_paper.spectra import BOTH
-from gridshift_paper.table_2 import PAPER_TABLE_2
 
 NUM_ROTATIONS = 200
 """Whiteners drawn at random that the optimal one is held against."""
@@ -86,12 +80,11 @@ def _own(whitener: Real, covariance: Real) -> Real:
     return np.divide(np.diag(cross), product, where=variance > 1e-9, out=np.zeros(len(cross)))
 
 
-def _measure(scale: Scale, *, grid: str, outage: str, seed: int) -> list[Record]:
+def _measure(experiment: Experiment) -> list[Record]:
     """A row for each whitener of the training rows, with the error of adapting by it."""
-    base = Moments.of(training_rows(scale, grid, seed=seed).y)
-    context = Moments.of(context_rows(grid, outage, scale.num_context, seed=seed).y)
-    test = rows_for_test(grid, outage, scale.num_test, seed=seed)
-    centred = exact_base(grid, test) - base.mean
+    base, context = Moments.of(experiment.training().y), Moments.of(experiment.context().y)
+    test = experiment.test()
+    centred = experiment.exact_base(test) - base.mean
     degrees = np.ones(len(base.mean))
     degrees[test.layout.y_slices["theta"]] = np.rad2deg(1)
     new, rows = _whiteners(context.covariance, degrees), []
@@ -108,7 +101,7 @@ def _measure(scale: Scale, *, grid: str, outage: str, seed: int) -> list[Record]
     transport = back @ Spectrum.of(half @ context.covariance @ half).power(0.5, 0) @ back
     moved = centred @ transport.T + context.mean
     rows.append({"whitener": "optimal transport", **errors_where_given(test, moved)})
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(experiment.seed)
     drawn = [_distortion(ortho_group.rvs(len(base.mean), random_state=rng) @ back,
                          base.covariance) for _ in range(NUM_ROTATIONS)]  # fmt: skip
     rows.append({
@@ -188,29 +181,25 @@ def _scan_keys(scale: Scale) -> Iterator[Key]:
                        transform=["zscore"], eps=[WITHOUT, 1e-6], seed=scale.seeds[:1])  # fmt: skip
 
 
-def _scan(
-    scale: Scale, *, grid: str, base: str, transform: str, eps: float, seed: int
-) -> list[Record]:
+def _scan(experiment: Experiment, *, base: str, transform: str, eps: float) -> list[Record]:
     """Errors of adaptation with this regularisation of base and context, as the paper's tables."""
-    config = replace(base_config(scale, transform=transform, seed=seed), eps=eps)
+    grid, scale = experiment.grid, experiment.scale
+    config = replace(experiment.config(transform=transform), eps=eps)
     start = trained(grid, config) if base == "mlp" else None
-    fitted = fit_output_transform(transform, training_rows(scale, grid, seed=seed).y, eps)
+    fitted = fit_output_transform(transform, experiment.training().y, eps)
     rows: list[Record] = []
     if start is not None:
-        fresh = context_rows(grid, "", scale.num_test, seed=seed)
+        fresh = experiment.context(scale.num_test)
         r2 = coefficient_of_determination(
             start.transform.forward(fresh.y), start.predict_whitened(fresh.x)
         )
         rows.append({"topology": "base", "n": 0, "r2": r2, **errors_of(start, fresh)})
-    for topology in ("N-1", "N-2"):
-        outage = GRIDS[grid].topologies[topology]
-        test = rows_for_test(grid, outage, scale.num_test, seed=seed)
-        contexts = [(scale.num_context, context_rows(grid, outage, scale.num_context, seed=seed))]
-        if grid in SIZES:
-            contexts = list(prefixes(scale, grid, outage, seed, "unshuffled"))
-        for n, context in contexts if grid not in SIZES or topology == "N-1" else ():
+    for topology in ("N-1",) if grid in SIZES else ("N-1", "N-2"):
+        there = replace(experiment, outage=GRIDS[grid].topologies[topology])
+        test, contexts = there.test(), [(scale.num_context, there.context())]
+        for n, context in prefixes(there, "unshuffled") if grid in SIZES else contexts:
             if start is None:
-                y_hat = perfect_icw(grid, context, test, fitted)
+                y_hat = there.perfect_icw(context, test, fitted)
             else:
                 y_hat = adapted("icw" if transform == "zca" else transform, start, context)
                 y_hat = y_hat.predict(test.x)
@@ -230,14 +219,14 @@ EPS_SCAN = Study(
 def _off_table_8(frame: Frame, grid: str) -> float:
     """Mean size of the logarithm, base 2, of ours over Table VIII's, all sizes and quantities."""
     means = picked(frame, topology="N-1").groupby("n")[list(QUANTITIES)].mean()
-    ratios = [means.loc[n, q] / told[k] for n, told in PAPER_SWEEP[grid].items() if n in means.index
+    ratios = [means.loc[n, q] / told[k] for n, told in PAPER.sweep[grid].items() if n in means.index
               for k, q in enumerate(QUANTITIES)]  # fmt: skip
     return float(np.abs(np.log2(ratios)).mean()) if ratios else rules.NAN
 
 
 def _tables_of_scan(rows: Rows) -> Iterator[Table]:
     frame = measured(rows, EPS_SCAN.name)
-    most = {grid: max(PAPER_SWEEP[grid]) for grid in SIZES}
+    most = {grid: max(PAPER.sweep[grid]) for grid in SIZES}
     for base, label in (("exact", "exact base"), ("mlp", "network of appendix C, one seed")):
         lines, trained_ = [], base == "mlp"
         for eps, at in picked(frame, base=base, transform="zca").groupby("eps"):
@@ -246,9 +235,9 @@ def _tables_of_scan(rows: Rows) -> Iterator[Table]:
             v = [mean(picked(at, grid=grid, n=n).v) for grid, n in most.items()]
             fit = [mean(by_seed(at, "r2", grid="case30"))] if trained_ else []
             lines.append((f"{eps:g}", *map(mean_and_spread, on_30), *off, *v, *fit))
-        paper = (*PAPER_TABLE_2["mlp"]["ICW"][2:], None, None,
-                 *(PAPER_SWEEP[grid][n][2] for grid, n in most.items()),
-                 *[PAPER_CAPACITY[256][0]] * trained_)  # fmt: skip
+        paper = (*PAPER.table_2["mlp"]["ICW"][2:], None, None,
+                 *(PAPER.sweep[grid][n][2] for grid, n in most.items()),
+                 *[PAPER.capacity[256][0]] * trained_)  # fmt: skip
         yield Table(
             f"Regularisation of the covariance, {label}",
             [">eps", ">case30,\nN-2", ">case30,\nN-1", ">off Table VIII,\n118", ">off,\n300",
@@ -262,7 +251,7 @@ def _tables_of_scan(rows: Rows) -> Iterator[Table]:
         "z-score without eps inside the root, case30, overall error",
         ["base", ">eps", ">N-2", ">N-1", ">paper, N-2", ">paper, N-1"],
         [(base, f"{eps:g}", *(mean(by_seed(one, "overall", topology=t)) for t in ("N-2", "N-1")),
-          *PAPER_TABLE_2["mlp"]["Z-Score(ctx)"][2:])
+          *PAPER.table_2["mlp"]["Z-Score(ctx)"][2:])
          for (base, eps), one in (part.groupby(["base", "eps"]) if len(part) else ())],
         "One seed, one context.",
     )  # fmt: skip

@@ -10,31 +10,31 @@ from sklearn.metrics import r2_score
 
 from gridshift.errors import GridshiftError
 from gridshift.learn.whitening import fit_zca
-from gridshift_paper import moments, networks, per_metric, table_2, variants, whitening
+from gridshift_paper import moments, networks, per_metric, table_2, whitening
 from gridshift_paper.artefacts import artefact, cell
-from gridshift_paper.claims import Judged, Rows, Verdict
+from gridshift_paper.claims import PAPER, Judged, Rows, Verdict
 from gridshift_paper.networks import (
     CAPACITY_SWEEP,
-    PAPER_CAPACITY,
-    PAPER_PARAMETERS,
     SEARCH,
     coefficient_of_determination,
     gap,
     num_parameters,
 )
 from gridshift_paper.outages import COMPENSATION
-from gridshift_paper.protocol import (
-    EXACT,
-    GRIDS,
-    WIDE,
-    Scale,
-    base_surrogate,
-    context_rows,
-    rows_for_test,
-)
+from gridshift_paper.protocol import EXACT, GRIDS, WIDE, Experiment, Scale
 from gridshift_paper.records import Book, Study
-from gridshift_paper.table_2 import PAPER_TABLE_2, ROWS
+from gridshift_paper.table_2 import ROWS
 from gridshift_paper.third_moment import THIRD
+from gridshift_paper.variants import (
+    DRAWS,
+    LONGER,
+    NO_DROPOUT,
+    ONE_CHANGE,
+    PFGNN_NO_DROPOUT,
+    REFERENCES,
+    VARIANTS,
+    measure_variant,
+)
 from gridshift_paper.whitening import EPS_SCAN, PROPOSITION
 
 ARTEFACTS = (
@@ -43,9 +43,8 @@ ARTEFACTS = (
 )  # fmt: skip
 
 STUDIES = (
-    variants.VARIANTS, variants.REFERENCES, variants.NO_DROPOUT, variants.LONGER,
-    variants.PFGNN_NO_DROPOUT, CAPACITY_SWEEP, variants.DRAWS, THIRD, EPS_SCAN, COMPENSATION,
-    variants.ONE_CHANGE, SEARCH, PROPOSITION,
+    VARIANTS, REFERENCES, NO_DROPOUT, LONGER, PFGNN_NO_DROPOUT, CAPACITY_SWEEP, DRAWS, THIRD,
+    EPS_SCAN, COMPENSATION, ONE_CHANGE, SEARCH, PROPOSITION,
 )  # fmt: skip
 NOTHING: Rows = {study.name: pd.DataFrame() for study in STUDIES}
 
@@ -66,7 +65,7 @@ def book(tmp_path_factory) -> Book:
         grids=("case30",),
     )  # fmt: skip
     book = Book(tmp_path_factory.mktemp("accuracy"), scale)
-    for study in (variants.VARIANTS, variants.REFERENCES, variants.NO_DROPOUT):
+    for study in (VARIANTS, REFERENCES, NO_DROPOUT):
         book.run(of_mlp(study))
     return book
 
@@ -85,10 +84,9 @@ def test_rows_hold_every_variant_of_the_table_once(rows: Rows):
 
 
 def test_error_of_icw_is_that_of_the_paper_s_equation(book: Book, rows: Rows):
-    scale, outage = book.scale, GRIDS["case30"].double
-    surrogate = base_surrogate(scale, "case30", transform="zca")
-    context = context_rows("case30", outage, scale.num_context)
-    test = rows_for_test("case30", outage, scale.num_test)
+    experiment = Experiment(book.scale, outage=GRIDS["case30"].double)
+    surrogate = experiment.base()
+    context, test = experiment.context(), experiment.test()
     moments = fit_zca(context.y, eps=surrogate.config.eps)
     z = surrogate.predict_whitened(test.x)
     y_hat = z @ np.linalg.inv(moments.whitener).T + context.y.mean(0)
@@ -96,7 +94,7 @@ def test_error_of_icw_is_that_of_the_paper_s_equation(book: Book, rows: Rows):
     measured = frame.loc[("zca", "ctx", "N-2")]
     # float32 inside the surrogate, and its last layer is folded there
     assert measured["overall"] == pytest.approx(np.abs(y_hat - test.y).mean(), rel=1e-4)
-    assert measured["num_context"] == scale.num_context
+    assert measured["num_context"] == book.scale.num_context
 
 
 def test_third_moment_that_isn_t_re_estimated_is_exact_where_its_surrogate_was_trained(rows: Rows):
@@ -108,19 +106,16 @@ def test_third_moment_that_isn_t_re_estimated_is_exact_where_its_surrogate_was_t
 
 
 def test_a_graph_network_is_measured_over_the_new_graph_and_over_the_one_it_knows(book: Book):
-    scale = replace(book.scale, num_steps_pfgnn=5, num_test=20)
+    experiment = Experiment(replace(book.scale, num_steps_pfgnn=5, num_test=20))
     found = {
         (row["topology"], row["statistics"]): row["overall"]
-        for row in variants.measure_variant(
-            scale, grid="case30", backbone="pfgnn", transform="zscore", seed=0
-        )
+        for row in measure_variant(experiment, backbone="pfgnn", transform="zscore")
     }
     assert found["base", "ctx"] == found["base", "ctx-intact"]
     assert found["N-1", "ctx"] != found["N-1", "ctx-intact"]
-    outage = GRIDS["case30"].single
-    surrogate = base_surrogate(scale, "case30", transform="zscore", backbone="pfgnn")
-    context = context_rows("case30", outage, scale.num_context)
-    test = rows_for_test("case30", outage, scale.num_test)
+    surrogate = experiment.base(transform="zscore", backbone="pfgnn")
+    there = replace(experiment, outage=GRIDS["case30"].single)
+    context, test = there.context(), there.test()
     z = surrogate.predict_whitened(test.x)  # nothing here knows of the outage but the context
     y_hat = context.y.mean(0) + z * np.sqrt(context.y.var(0, ddof=1) + surrogate.config.eps)
     assert found["N-1", "ctx-intact"] == pytest.approx(np.abs(y_hat - test.y).mean(), rel=1e-6)
@@ -149,9 +144,9 @@ def test_table_has_the_paper_s_number_and_the_ratio_beside_ours(rows: Rows):
 
 def test_paper_s_gains_follow_from_its_table():
     # section IV: 28 and 13 times on the MLP
-    frozen, icw = PAPER_TABLE_2["mlp"]["ZCA Frozen"], PAPER_TABLE_2["mlp"]["ICW"]
+    frozen, icw = PAPER.table_2["mlp"]["ZCA Frozen"], PAPER.table_2["mlp"]["ICW"]
     assert [round(f / i) for f, i in zip(frozen[2:], icw[2:], strict=True)] == [28, 13]
-    gaps = {width: two - three for width, (two, three, *_) in PAPER_CAPACITY.items()}
+    gaps = {width: two - three for width, (two, three, *_) in PAPER.capacity.items()}
     assert round(gaps[128] / gaps[1024]) == 37  # the paper says 34, of unrounded R2
 
 
@@ -272,9 +267,9 @@ def test_capacity_sweep_measures_both_levels_of_a_width(tmp_path):
     assert claim_about("capacity", rows, "shrinks").verdict == Verdict.OPEN
 
 
-@pytest.mark.parametrize("backbone", PAPER_PARAMETERS)
+@pytest.mark.parametrize("backbone", PAPER.parameters)
 def test_number_of_parameters_is_the_paper_s_up_to_rounding(backbone: str):
-    assert num_parameters(backbone, "case30") == pytest.approx(PAPER_PARAMETERS[backbone], rel=0.06)
+    assert num_parameters(backbone, "case30") == pytest.approx(PAPER.parameters[backbone], rel=0.06)
 
 
 def test_levels_are_drawn_for_the_backbones_there_are(rows: Rows):

@@ -13,12 +13,11 @@ import pytest
 
 from gridshift.learn.moments import EPS
 from gridshift_paper.artefacts import MODULES, artefact
-from gridshift_paper.claims import Judged, Rows, Verdict, decided
+from gridshift_paper.claims import PAPER, Judged, Rows, Verdict, decided
 from gridshift_paper.protocol import FIT_300, GRIDS, WIDE
 from gridshift_paper.report import Section, claims_table
 from gridshift_paper.spectra import CURVE
-from gridshift_paper.table_2 import PAPER_COLUMNS, PAPER_TABLE_2, ROWS
-from gridshift_paper.table_3 import PAPER_TABLE_3
+from gridshift_paper.table_2 import PAPER_COLUMNS, ROWS
 from gridshift_paper.third_moment import BOUNDS, RECENTRED
 
 ERRORS = ("overall", "p_slack", "q_gen", "v", "theta", "theta_deg")
@@ -311,7 +310,7 @@ def test_the_papers_own_table_2_makes_its_claims_true():
         {"grid": "case30", "backbone": backbone, "transform": ROWS[variant][0],
          "statistics": ROWS[variant][1], "topology": topology, "seed": 0, "overall": error,
          "fit_s": 0.0, "predict_1000_s": cells[0]}
-        for backbone, variants in PAPER_TABLE_2.items()
+        for backbone, variants in PAPER.table_2.items()
         for variant, cells in variants.items()
         for topology, error in zip(PAPER_COLUMNS[1:], cells[1:], strict=True)
     ]  # fmt: skip
@@ -330,8 +329,8 @@ def test_the_papers_own_table_2_makes_its_claims_true():
 
 def test_the_papers_own_table_3_makes_its_claims_true_but_one():
     """Its ICW is 4.4 times worse on N-2 than on the intact case30."""
-    frozen = {("frozen", grid): PAPER_TABLE_3["pfgnn", grid] for grid in ("case30", "case118")}
-    numbers = {**PAPER_TABLE_3, **frozen}
+    frozen = {("frozen", grid): PAPER.table_3["pfgnn", grid] for grid in ("case30", "case118")}
+    numbers = {**PAPER.table_3, **frozen}
     rows = [
         {"grid": grid, "method": method, "topology": topology, "seed": 0, "v": cells[place],
          "theta_deg": cells[place + 3], "overall": cells[place], "data_s": 1.0, "fit_s": 0.0,

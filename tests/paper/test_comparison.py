@@ -5,9 +5,10 @@ import pytest
 
 from gridshift.adapt.methods import METHODS
 from gridshift_paper import table_3
-from gridshift_paper.protocol import topology
+from gridshift_paper.claims import PAPER
+from gridshift_paper.protocol import Experiment, topology
 from gridshift_paper.records import Book
-from gridshift_paper.table_3 import ARTEFACTS, GROUPS, METHODS_STUDY, PAPER_TABLE_3, REFERENCES
+from gridshift_paper.table_3 import ARTEFACTS, GROUPS, METHODS_STUDY, REFERENCES
 
 SOME = ("frozen", "icw", "ridge", "deepopf-ft", "references")
 
@@ -28,7 +29,7 @@ def book(tmp_path_factory):
 def test_the_table_has_every_published_competitor_and_they_are_all_in_the_roster():
     names = {name for group in GROUPS.values() for name in group} - set(REFERENCES)
     assert names <= set(METHODS)
-    assert {name for name, _ in PAPER_TABLE_3} <= names
+    assert {name for name, _ in PAPER.table_3} <= names
 
 
 def test_the_papers_numbers_stand_below_ours(book):
@@ -36,18 +37,16 @@ def test_the_papers_numbers_stand_below_ours(book):
     names = [row[0] for row in v.rows]
     at = names.index("deepopf-ft")
     assert names[at + 1 : at + 3] == ["  paper", "  ours / paper"]
-    assert v.rows[at + 1][1:] == PAPER_TABLE_3["deepopf-ft", "case30"][:3]
+    assert v.rows[at + 1][1:] == PAPER.table_3["deepopf-ft", "case30"][:3]
     assert "frozen" in names
     assert names[names.index("frozen") + 1] != "  paper"
 
 
 def test_the_mean_of_the_context_is_its_own_error_computed_here(book, tiny):
-    from gridshift_paper.protocol import context_rows, rows_for_test
-
     rows = book.rows(METHODS_STUDY)
     found = rows[(rows.reference == "context-mean") & (rows.topology == "N-1")].overall.item()
-    context = context_rows("case30", "line:9", tiny.num_context, seed=0)
-    test = rows_for_test("case30", "line:9", tiny.num_test, seed=0)
+    experiment = Experiment(tiny, outage="line:9")
+    context, test = experiment.context(), experiment.test()
     # written out; the difference is the order of a sum
     assert found == pytest.approx(np.abs(test.y - context.y.mean(0)).mean(), rel=1e-12)
 

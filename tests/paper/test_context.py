@@ -7,11 +7,11 @@ import scipy.linalg
 
 from gridshift.learn.moments import EPS
 from gridshift_paper import context_size, context_sweep, spectra
-from gridshift_paper.claims import Judged, Verdict
+from gridshift_paper.claims import PAPER, Judged, Verdict
 from gridshift_paper.context_size import SIZES, captured
-from gridshift_paper.context_sweep import ORDERS, PAPER_SWEEP, SWEEP, pool, prefixes
+from gridshift_paper.context_sweep import ORDERS, SWEEP, pool, prefixes
 from gridshift_paper.outages import COMPENSATION
-from gridshift_paper.protocol import GRIDS, context_rows, rows_for_test, topology
+from gridshift_paper.protocol import GRIDS, Experiment
 from gridshift_paper.records import Book
 from gridshift_paper.spectra import (
     COVARIANCE,
@@ -27,6 +27,7 @@ ARTEFACTS = (*context_sweep.ARTEFACTS, *context_size.ARTEFACTS, *spectra.ARTEFAC
 OUTAGE = GRIDS["case30"].double
 # Wide enough that a context of the paper's relative size has more rows than outputs.
 SCALE = replace(TINY, num_context=80, num_rows=250)
+EXPERIMENT = Experiment(SCALE, outage=OUTAGE)
 
 
 @pytest.fixture(scope="module")
@@ -59,8 +60,7 @@ def test_every_size_has_five_draws_and_the_levels_beside_it(errors):
 
 
 def test_the_context_mean_is_the_error_of_a_constant(errors):
-    context = context_rows("case30", OUTAGE, 80, draw=2).y
-    test = rows_for_test("case30", OUTAGE, SCALE.num_test).y
+    context, test = EXPERIMENT.context(80, draw=2).y, EXPERIMENT.test().y
     row = errors[(errors.outage == OUTAGE) & (errors.n == 80) & (errors.draw == 2)]
     expected = np.abs(test - context.mean(0)).mean()
     assert row[row.method == "context-mean"].overall.item() == pytest.approx(expected)
@@ -78,7 +78,7 @@ def test_distances_are_of_matrix_logarithms_and_vanish_where_the_reference_is_th
     row = covariance[(covariance.what == "distance") & (covariance.draw == 1)].set_index("n")
     assert row.nested[400] == 0
     assert (row.independent > 0.9 * row.nested).all()
-    longest = context_rows("case30", OUTAGE, 400, draw=1).y
+    longest = EXPERIMENT.context(400, draw=1).y
     eye = EPS * np.eye(longest.shape[1])
     logarithms = [scipy.linalg.logm(np.cov(y.T) + eye) for y in (longest[:80], longest)]
     slow = np.linalg.norm(logarithms[0] - logarithms[1])
@@ -138,8 +138,8 @@ def swept(grid, base, errors):
 
 def test_the_sweep_is_judged_in_the_papers_order_and_in_a_random_one():
     """From made-up rows, as its grids are too large for a test."""
-    paper = {n: row[0] for n, row in PAPER_SWEEP["case118"].items()}
-    others = {n: row[1:3] for n, row in PAPER_SWEEP["case118"].items()}
+    paper = {n: row[0] for n, row in PAPER.sweep["case118"].items()}
+    others = {n: row[1:3] for n, row in PAPER.sweep["case118"].items()}
     errors = {"unshuffled": paper, "shuffled": {400: 0.002, 1600: 0.00195}}
     frame = pd.DataFrame(swept("case118", "exact", errors))
     for row, n in enumerate(frame.n):
@@ -158,14 +158,12 @@ def test_the_sweep_is_judged_in_the_papers_order_and_in_a_random_one():
 
 def test_prefixes_of_the_pool_have_the_fixed_spread_first_and_shuffled_ones_have_both():
     """The variance of loads drawn with spread s is s^2 / 3: 0.04 / 3, then 0.0175 / 3."""
-    network = topology("case118", "line:34")
-    loads = pool("case118", "line:34", 4_000, 0)
-    factors = loads.load_p / network.load_power.real
+    experiment = Experiment(replace(TINY, num_context=10), "case118", "line:34")
+    factors = pool(experiment, 4_000).load_p / experiment.network.load_power.real
     first, second = (3 * factors[half].var() for half in (slice(2_000), slice(2_000, None)))
     assert first == pytest.approx(0.04, rel=0.02)  # 198,000 numbers of relative error 0.2 %
     assert second == pytest.approx(0.0175, rel=0.03)  # 2,000 spreads
-    scale = replace(TINY, num_context=10)
-    sizes = {o: dict(prefixes(scale, "case118", "line:34", 0, o)) for o in ORDERS}
+    sizes = {order: dict(prefixes(experiment, order)) for order in ORDERS}
     whole = [np.sort(by_size[40].x.sum(1)) for by_size in sizes.values()]
     np.testing.assert_array_equal(*whole)  # the same cases in another order
     assert not np.array_equal(sizes["shuffled"][10].x, sizes["unshuffled"][10].x)

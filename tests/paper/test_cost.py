@@ -8,8 +8,9 @@ import pytest
 
 from gridshift_paper import band, cost_plane, gradient_steps
 from gridshift_paper import deployment as table_4
-from gridshift_paper.band import BAND, PAPER_BAND_RATIO, band_ratios, picks
-from gridshift_paper.deployment import PAPER_DEPLOYMENT, SWEEP, TIMES, Seconds, totals
+from gridshift_paper.band import BAND, band_ratios, picks
+from gridshift_paper.claims import PAPER
+from gridshift_paper.deployment import SWEEP, TIMES, Seconds, totals
 from gridshift_paper.gradient_steps import (
     CLOSED_FORM,
     CURVES,
@@ -18,15 +19,11 @@ from gridshift_paper.gradient_steps import (
     curve,
     steps_of,
 )
-from gridshift_paper.protocol import (
-    SCALES,
-    base_surrogate,
-    context_rows,
-    network_of,
-    rows_for_test,
-)
+from gridshift_paper.protocol import SCALES, Experiment, network_of
 from gridshift_paper.records import Book, Study
 from tests.paper.conftest import TINY
+
+DOUBLE = Experiment(TINY, outage="line:9,line:28")
 
 
 def quick(study: Study) -> Study:
@@ -55,7 +52,7 @@ def rows(book):
 
 def paper_times(grid: str) -> dict[str, pd.DataFrame]:
     """The paper's own seconds an outage, as our studies would have measured them."""
-    number, data, icw, tuned, gradient, *_ = PAPER_DEPLOYMENT[grid]
+    number, data, icw, tuned, gradient, *_ = PAPER.deployment[grid]
     solve = {"grid": grid, "part": "solve", "backbone": "", "engine_s": 0.0}
     network = {"grid": grid, "part": "network", "backbone": "mlp", "fit_s": 0.0}
     return {
@@ -71,12 +68,12 @@ def paper_times(grid: str) -> dict[str, pd.DataFrame]:
     }
 
 
-@pytest.mark.parametrize("grid", PAPER_DEPLOYMENT)
+@pytest.mark.parametrize("grid", PAPER.deployment)
 def test_the_papers_seconds_give_the_papers_totals(grid):
     icw, tuned = totals(paper_times(grid), grid).values()
     # the paper prints whole seconds, of parts given to a millisecond
-    assert icw == pytest.approx(PAPER_DEPLOYMENT[grid][5], abs=0.6)
-    assert tuned == pytest.approx(PAPER_DEPLOYMENT[grid][6], abs=0.6)
+    assert icw == pytest.approx(PAPER.deployment[grid][5], abs=0.6)
+    assert tuned == pytest.approx(PAPER.deployment[grid][6], abs=0.6)
 
 
 def test_a_cost_is_solves_and_steps_and_prediction():
@@ -98,8 +95,7 @@ def test_a_point_is_fine_tuning_of_the_base_that_its_targets_call_for(rows):
     points = curve(rows, "overall", "case30", kind="fine-tune", target="no-norm", num_context=400)
     one = points[0]
     assert one.num_steps == 1
-    base = base_surrogate(TINY, "case30", transform="identity")
-    test = rows_for_test("case30", "line:9,line:28", TINY.num_test)
+    base, test = DOUBLE.base(transform="identity"), DOUBLE.test()
     before = np.abs(base.predict(test.x) - test.y).mean()
     # one AdamW step moves every weight by the learning rate at most, so errors move a little
     assert one.error != before
@@ -108,13 +104,12 @@ def test_a_point_is_fine_tuning_of_the_base_that_its_targets_call_for(rows):
 
 
 def test_closed_form_errors_are_those_of_the_methods(rows):
-    context = context_rows("case30", "line:9,line:28", TINY.num_context)
-    test = rows_for_test("case30", "line:9,line:28", TINY.num_test)
+    context, test = DOUBLE.context(), DOUBLE.test()
     mean = closed_form(rows, "overall", "context-mean", "case30", 400)
     assert mean.error == pytest.approx(np.abs(context.y.mean(0) - test.y).mean(), rel=1e-12)
     frozen = closed_form(rows, "v", "frozen", "case30", 400)
     at = test.layout.y_slices["v"]
-    off = base_surrogate(TINY, "case30").predict(test.x) - test.y
+    off = DOUBLE.base().predict(test.x) - test.y
     assert frozen.error == pytest.approx(np.abs(off[:, at]).mean(), rel=1e-6)
 
 
@@ -140,12 +135,12 @@ def test_a_study_that_was_cut_off_goes_on(book, rows, tmp_path):
 
 
 def test_the_band_takes_outages_of_all_difficulties_each_once(rows):
-    picked = picks(TINY, "case30", 0, 1)
+    picked = picks(Experiment(TINY), 1)
     assert set(picked) == {"low", "mid", "high"}
-    base = base_surrogate(TINY, "case30")
+    base = DOUBLE.base()
     errors = []
     for (outage,) in (picked[name] for name in ("low", "mid", "high")):
-        test = rows_for_test("case30", outage, TINY.num_test // 5)
+        test = Experiment(TINY, outage=outage).test(TINY.num_test // 5)
         off = base.predict(test.x) - test.y
         errors.append(np.abs(off[:, test.layout.y_slices["v"]]).mean())
         assert network_of("case30").without([outage]) is not None
@@ -182,7 +177,7 @@ def test_artefacts_are_made_from_rows_and_say_so_if_there_are_none(artefact, row
 
 
 def test_the_papers_numbers_stand_beside_ours(rows):
-    assert PAPER_BAND_RATIO == 0.83
+    assert PAPER.band_ratio == 0.83
     speed_ups, table = list(table_4.tables(rows))[:2]
     assert speed_ups.rows[0][:2] == ("case30", "34×")
     ours, paper = table.rows[:2]

@@ -9,7 +9,7 @@ import pytest
 from gridshift.learn.moments import EPS, Moments
 from gridshift_paper.context_size import TAIL
 from gridshift_paper.outages import COMPENSATION, compensated
-from gridshift_paper.protocol import GRIDS, context_rows, training_rows
+from gridshift_paper.protocol import GRIDS, Experiment
 from gridshift_paper.records import Book
 from gridshift_paper.third_moment import THIRD, Bent
 from gridshift_paper.variants import DRAWS, VARIANTS, drawn, drawn_factor
@@ -41,7 +41,7 @@ def book(tmp_path_factory):
 
 
 def test_distortion_and_correlation_are_those_of_the_sample():
-    y = training_rows(SCALE, "case30").y
+    y = Experiment(SCALE).training().y
     covariance = Moments.of(y).covariance
     whitener = _whiteners(covariance, np.ones(y.shape[1]))["ZCA"]
     centred = y - y.mean(0)
@@ -69,7 +69,7 @@ def test_knowing_both_moments_is_better_than_knowing_a_part(book):
 
 @pytest.mark.parametrize("recentred", ["no", "mean", "mean and variance"])
 def test_a_bent_map_inverts_and_matches_once_more_what_it_says(recentred):
-    y = context_rows("case30", OUTAGE, 300).y
+    y = Experiment(SCALE, outage=OUTAGE).context(300).y
     bent = Bent.of(y, 0.5, recentred, EPS)
     z = bent.forward(y)
     np.testing.assert_allclose(bent.inverse(z), y, atol=1e-9)

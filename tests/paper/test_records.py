@@ -9,10 +9,10 @@ from gridshift_paper.records import Book, Study, crossed
 def counting(calls, *, version=1, fail_at=None):
     """A study of one task a seed and number, which notes what it measured."""
 
-    def measure(scale, seed, number):
-        if (seed, number) == fail_at:
+    def measure(experiment, number):
+        if (experiment.seed, number) == fail_at:
             raise KeyboardInterrupt
-        calls.append((seed, number))
+        calls.append((experiment.seed, number))
         return [{"square": float(number**2), "part": part} for part in ("a", "b")]
 
     return Study(
@@ -73,9 +73,9 @@ def test_a_task_that_another_process_added_meanwhile_is_not_there_twice(tmp_path
     first, second = Book(tmp_path, tiny), Book(tmp_path, tiny)
     calls = []
 
-    def measure(scale, **key):
+    def measure(experiment, **key):
         first.run(counting([]))
-        return counting(calls).measure(scale, **key)
+        return counting(calls).measure(experiment, **key)
 
     second.run(replace(counting(calls), measure=measure))
     assert len(calls) == 3

@@ -21,7 +21,7 @@ GROW = Claim("two is more", "error", lambda rows: {"second": 2.0}, rules.above(1
 def study():
     return Study(
         name="errors", about="errors", keys=lambda scale: crossed(seed=scale.seeds),
-        measure=lambda scale, seed: [{"mae": 1.0 + seed}],
+        measure=lambda experiment: [{"mae": 1.0 + experiment.seed}],
     )  # fmt: skip
 
 

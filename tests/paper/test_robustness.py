@@ -10,16 +10,16 @@ from gridshift_paper.artefacts import cell
 from gridshift_paper.claims import Judged, Verdict
 from gridshift_paper.gap_and_wins import gaps, wins
 from gridshift_paper.outages import OUTAGES, PAIRS, balance, num_unsolvable, outages, terciles
-from gridshift_paper.protocol import SCALES, network_of, rows_for_test
+from gridshift_paper.protocol import SCALES, Experiment, network_of
 from gridshift_paper.records import Book
+from tests.paper.conftest import TINY
 
 ARTEFACTS = {one.name: one for one in (*robustness.ARTEFACTS, *gap_and_wins.ARTEFACTS)}
+THERE = Experiment(TINY, outage="line:9")
 
 
 @pytest.fixture(scope="module")
 def book(tmp_path_factory):
-    from tests.paper.conftest import TINY
-
     book = Book(tmp_path_factory.mktemp("paper"), TINY)
     book.run(OUTAGES)
     book.run(PAIRS)
@@ -38,7 +38,7 @@ def test_outages_without_a_nominal_solution_are_counted():
 
 
 def test_balance_is_that_of_a_loop_over_buses():
-    test = rows_for_test("case30", "line:9", 5)
+    test = THERE.test(5)
     layout, network = test.layout, test.network
     y_hat = test.y + 1e-3 * np.random.default_rng(0).normal(size=test.y.shape)
     y_by_name = [dict(zip([e.name for e in layout.outputs], row, strict=True)) for row in y_hat]
@@ -75,7 +75,7 @@ def test_balance_is_that_of_a_loop_over_buses():
 
 
 def test_solved_rows_are_balanced_to_the_tolerance_of_the_solver():
-    test = rows_for_test("case30", "line:9", 50)
+    test = THERE.test(50)
     # the root of two parts, each below 1e-8 where the solver specifies it
     assert balance(test, test.y)["worst_max"] < 2e-8
 
@@ -169,4 +169,4 @@ def test_uniform_is_claimed_only_if_no_outage_is_an_exception(loses):
 
 
 def test_the_layout_of_a_sweep_is_that_of_the_grid():
-    assert rows_for_test("case30", "line:9", 2).layout == Layout.of(network_of("case30"))
+    assert THERE.test(2).layout == Layout.of(network_of("case30"))

@@ -3,28 +3,15 @@ import pytest
 
 from gridshift.learn.whitening import fit_zca
 from gridshift_paper import shift, third_moment
-from gridshift_paper.protocol import (
-    GRIDS,
-    WIDE_SPREAD,
-    context_rows,
-    rows_for_test,
-    training_rows,
-)
+from gridshift_paper.claims import PAPER
+from gridshift_paper.protocol import GRIDS, WIDE_SPREAD, Experiment
 from gridshift_paper.records import Book
-from gridshift_paper.shift import (
-    DISTANCES,
-    HISTOGRAMS,
-    LEVELS,
-    PAPER_DROP,
-    PAPER_MMD,
-    at_level,
-    mmd_drop,
-)
+from gridshift_paper.shift import DISTANCES, HISTOGRAMS, LEVELS, at_level, mmd_drop
 from gridshift_paper.third_moment import ROUND_TRIP
 from tests.paper.conftest import TINY
 
 ARTEFACTS = (*shift.ARTEFACTS, *third_moment.ARTEFACTS)
-OUTAGE = GRIDS["case30"].double
+INTACT, LOST = Experiment(TINY), Experiment(TINY, outage=GRIDS["case30"].double)
 # 50 rows of 60 outputs are what a test has time for
 pytestmark = pytest.mark.filterwarnings("ignore::gridshift.errors.RankDeficientWarning")
 
@@ -61,15 +48,15 @@ def slow_mmd(a, b):
 
 
 def test_distances_are_those_of_rows_of_both_topologies(distances):
-    base, lost = (rows_for_test("case30", outage, TINY.num_test).y for outage in ("", OUTAGE))
+    base, lost = (one.test().y for one in (INTACT, LOST))
     row = at_level(distances, "nothing").iloc[0]
     assert row.mmd == pytest.approx(slow_mmd(base, lost))
     assert row.rows == TINY.num_test
 
 
 def test_moments_of_a_context_are_of_rows_that_are_not_compared(distances):
-    base, lost = (rows_for_test("case30", outage, TINY.num_test).y for outage in ("", OUTAGE))
-    fitted = (training_rows(TINY, "case30").y, context_rows("case30", OUTAGE, TINY.num_context).y)
+    base, lost = (one.test().y for one in (INTACT, LOST))
+    fitted = (INTACT.training().y, LOST.context().y)
     a, b = (fit_zca(f).forward(y) for f, y in zip(fitted, (base, lost), strict=True))
     row = at_level(distances, "mean, covariance", moments="context").iloc[0]
     assert row.mmd == pytest.approx(slow_mmd(a, b))
@@ -129,8 +116,8 @@ def test_the_sinh_arcsinh_map_loses_nothing_and_the_parabola_is_beside_it(book):
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("operator-shift", [PAPER_DROP]),
-        ("mmd-by-moment", list(PAPER_MMD.values())),
+        ("operator-shift", [PAPER.drop]),
+        ("mmd-by-moment", list(PAPER.mmd.values())),
         ("round-trip", [1.88e-9, 1.97e-9, 2.4e-7]),
     ],
 )
