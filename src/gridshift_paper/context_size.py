@@ -135,7 +135,7 @@ def draw_size(grid: str, rows: Rows) -> Figure:
     part = picked(covariance, grid=grid, what="distance")
     dress(lower, "solved cases in the context", "log-Euclidean\ndistance")
     for column, colour, line, label in (
-        ("nested", BLUE, "-", "to $N_{max}$, which holds the same cases"),
+        ("nested", BLUE, "-", "to $N_{max}$, same cases"),
         ("independent", RED, "--", "to ten times as many others"),
     ):
         _by_size(lower, part, column, line, color=colour, label=label)
