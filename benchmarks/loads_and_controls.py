@@ -2,11 +2,13 @@
 
     python benchmarks/loads_and_controls.py case14 case118 --rows 20
     python benchmarks/loads_and_controls.py case14 case118 case1354pegase --times
+    python benchmarks/loads_and_controls.py --kinds --rows 10
     python benchmarks/loads_and_controls.py --table   # writes both into docs/loads-and-controls.md
 
 Loads: all of a grid with 30 % constant impedance and 20 % constant current, row by row on the
 intact grid and on line outages. Controls: a tap changer with pandapower's DiscreteTapControl on
-each transformer that has none of its own, ten positions to each side.
+each transformer that has none of its own, ten positions to each side; the same with
+ContinuousTapControl, and either at a transformer of three windings.
 """
 
 import argparse
@@ -32,6 +34,10 @@ RESULTS = Path(__file__).parent / "results" / "loads_and_controls.json"
 PAGE = Path(__file__).parents[1] / "docs" / "loads-and-controls.md"
 TOL = 1e-10
 NUM_TIMED = 1000
+KINDS = "kinds"
+SAME = 1e-6
+"""Difference of continuous positions that counts as none."""
+MULTIVOLTAGE = "example_multivoltage"
 SHARES = {"const_z_p_percent": 30.0, "const_i_p_percent": 20.0,
           "const_z_q_percent": 30.0, "const_i_q_percent": 20.0}  # fmt: skip
 
@@ -44,9 +50,9 @@ def with_shares(case: str) -> Any:
     return net
 
 
-def with_tap_changers(case: str) -> Any:
+def with_tap_changers(case: str, *, continuous: bool = False) -> Any:
     """The built-in network with a tap changer of 21 positions at each of its transformers."""
-    from pandapower.control import DiscreteTapControl
+    from pandapower.control import ContinuousTapControl, DiscreteTapControl
 
     net = builtin_net(case)
     changer = {"tap_side": "hv", "tap_neutral": 0.0, "tap_min": -10.0, "tap_max": 10.0,
@@ -55,8 +61,27 @@ def with_tap_changers(case: str) -> Any:
         net.trafo[column] = value
     held = {*net.gen.bus, *net.ext_grid.bus}
     for index in net.trafo.index:
-        if net.trafo.lv_bus[index] not in held:
+        if net.trafo.lv_bus[index] in held:
+            continue
+        if continuous:
+            ContinuousTapControl(net, index, 1.0)
+        else:
             DiscreteTapControl(net, index, 0.985, 1.015)
+    return net
+
+
+def with_three_windings(*, continuous: bool) -> Any:
+    """pandapower's example of several voltages with a tap changer at its three windings' high side,
+    that holds the middle one."""
+    from pandapower.control import ContinuousTapControl, DiscreteTapControl
+
+    net = builtin_net(MULTIVOLTAGE)
+    net.trafo3w["tap_pos"] = net.trafo3w.tap_pos.astype(float)
+    for index in net.trafo3w.index:
+        if continuous:
+            ContinuousTapControl(net, index, 1.0, side="mv", element="trafo3w")
+        else:
+            DiscreteTapControl(net, index, 0.99, 1.01, side="mv", element="trafo3w")
     return net
 
 
@@ -113,30 +138,50 @@ def loads_compared(case: str, rows: int) -> dict:
     return found
 
 
-def controls_compared(case: str, rows: int) -> dict:
+def controls_compared(net: Any, rows: int, spread: float = 0.3) -> dict:
     """Rows of the intact grid: final positions and voltages."""
-    net = with_tap_changers(case)
     network = network_of(net)
-    loads = sample_loads(network, named_rng(case, "taps"), rows, spread=0.3, regime="fixed")
+    loads = sample_loads(network, named_rng(network.name, "taps"), rows, spread=spread,
+                         regime="fixed")  # fmt: skip
     ours = solve(network, loads, tol=TOL, controls=True)
     unsettled = int((ours.status == RowStatus.UNSETTLED_CONTROLS).sum())
     found = {"changers": len(network.controls), "rows": rows, "both": 0, "same": 0, "moves": 0.0,
-             "unsettled": unsettled, "worst": 0.0}  # fmt: skip
+             "unsettled": unsettled, "worst": 0.0, "apart": 0.0}  # fmt: skip
     if not network.controls:
         return found
-    labels = [int(one.label.partition(":")[2]) for one in network.controls]
-    start = np.array([one.first + one.by * one.start for one in network.controls])
+    named = [one.label.partition(":") for one in network.controls]
+    start = np.array([float(one.called(one.start)) for one in network.controls])
+    places = [label[4:].partition("+")[0] for label in network.bus_labels]
+    own = [row for row, place in enumerate(places) if place.isdecimal()]  # without star points
+    theirs_at = [int(places[row]) for row in own]
     assert ours.positions is not None
     for row in range(rows):
         theirs = solved_by_pandapower(net, network, loads, row, run_control=True)
         if theirs is None or not ours.solved[row]:
             continue
         found["both"] += 1
-        found["same"] += bool((ours.positions[row] == theirs.trafo.tap_pos[labels]).all())
+        at = np.array([theirs[kind].tap_pos[int(index)] for kind, _, index in named], float)
+        apart = np.abs(ours.positions[row] - at)
+        found["apart"] = max(found["apart"], float(apart.max()))
+        found["same"] += bool((apart <= SAME).all())
         found["moves"] = max(found["moves"], float(np.abs(ours.positions[row] - start).max()))
-        apart = np.abs(ours.voltage[row] - voltages(theirs))
-        found["worst"] = max(found["worst"], float(apart.max()))
+        v = theirs.res_bus.vm_pu * np.exp(1j * np.deg2rad(theirs.res_bus.va_degree))
+        off = np.abs(ours.voltage[row, own] - v.loc[theirs_at].to_numpy())
+        found["worst"] = max(found["worst"], float(off.max()))
     return found
+
+
+def kinds_compared(rows: int) -> dict[str, dict]:
+    """The other kinds of tap changers, on small grids."""
+    return {
+        "case14, continuous": controls_compared(with_tap_changers("case14", continuous=True), rows),
+        f"{MULTIVOLTAGE}, three windings": controls_compared(
+            with_three_windings(continuous=False), rows, 0.9
+        ),
+        f"{MULTIVOLTAGE}, three windings, continuous": controls_compared(
+            with_three_windings(continuous=True), rows, 0.9
+        ),
+    }
 
 
 def timed(case: str) -> dict:
@@ -156,6 +201,7 @@ def timed(case: str) -> dict:
 
 def table(records: dict[str, dict]) -> str:
     """The page's tables."""
+    kinds = records.pop(KINDS, {})
     lines = [
         "| grid | loads: rows | both solve | largest difference (p.u.) | tap changers | rows | "
         "both solve | same positions | most moves | unsettled | largest difference (p.u.) |",
@@ -167,6 +213,14 @@ def table(records: dict[str, dict]) -> str:
             f"| {case} | {loads['rows']} | {loads['both']} | {loads['worst']:.1e} | "
             f"{taps['changers']} | {taps['rows']} | {taps['both']} | {taps['same']} | "
             f"{taps['moves']:g} | {taps['unsettled']} | {taps['worst']:.1e} |"
+        )
+    lines += ["", "| other kinds | tap changers | rows | both solve | same positions | largest "
+              "difference of a position | most moves | largest difference (p.u.) |",
+              "|---|" + "---:|" * 7]  # fmt: skip
+    for name, one in kinds.items():
+        lines.append(
+            f"| {name} | {one['changers']} | {one['rows']} | {one['both']} | {one['same']} | "
+            f"{one['apart']:.1e} | {one['moves']:.2g} | {one['worst']:.1e} |"
         )
     times = {case: one["times"] for case, one in records.items() if "times" in one}
     if times:
@@ -185,6 +239,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("cases", nargs="*")
     parser.add_argument("--rows", type=int, default=10)
+    parser.add_argument("--kinds", action="store_true", help="other kinds of tap changers")
     parser.add_argument("--times", action="store_true", help="measure times too")
     parser.add_argument("--table", action="store_true")
     asked = parser.parse_args()
@@ -192,11 +247,15 @@ def main() -> None:
     for case in asked.cases:
         found = {
             "loads": loads_compared(case, asked.rows),
-            "controls": controls_compared(case, asked.rows),
+            "controls": controls_compared(with_tap_changers(case), asked.rows),
         }
         known[case] = found | ({"times": timed(case)} if asked.times else {})
         write_bytes(RESULTS, json.dumps(known, indent=1).encode())
         print(case, known[case], flush=True)
+    if asked.kinds:
+        known[KINDS] = kinds_compared(asked.rows)
+        write_bytes(RESULTS, json.dumps(known, indent=1).encode())
+        print(known[KINDS], flush=True)
     if asked.table:
         marks = "<!-- loads-and-controls:begin -->", "<!-- loads-and-controls:end -->"
         write_between(PAGE, *marks, table(known))

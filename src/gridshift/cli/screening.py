@@ -73,7 +73,7 @@ if TYPE_CHECKING:
         "gridshift screen --study study14.toml --contingencies generators --redistribute slack "
         "--out studied14",
         "gridshift screen case14 --contingencies all --area 1 --scenarios 50 --out area14",
-        "gridshift screen case14 --q-limits --scenarios 50 --out limited14",
+        "gridshift screen case14 --q-limits --controls --scenarios 50 --out limited14",
         "gridshift screen case14 --distributed-slack headroom --scenarios 50 --out shared14",
         "gridshift screen case14 --contingencies n-2 --most-pairs 100 --scenarios 50 --out pairs14",
         "gridshift screen case14 --method compensation --base quadratic --context 10 "

@@ -87,11 +87,14 @@ def to_pandapower(
         TableError: the network has other elements than the grid.
         ScenarioError: the row isn't solved, or isn't there.
     """
-    network, found = grid_of_row(solution, row), _state(solution, loads, row)
-    copy = deepcopy(net)
+    found = _state(solution, loads, row)
+    network, copy = grid_of_row(solution, row), deepcopy(net)
     for one, at in zip(network.controls, _positions(solution, row), strict=True):
         kind, _, index = one.label.partition(":")
-        copy[kind].loc[int(index), "tap_pos" if kind == "trafo" else "step"] = at
+        column = "step" if kind == "shunt" else "tap_pos"
+        if at != round(at):
+            copy[kind][column] = copy[kind][column].astype(float)
+        copy[kind].loc[int(index), column] = at
     bus = _bus_results(copy, network, found)
     copy["res_bus"] = bus
     for kind in SIDES:

@@ -109,7 +109,7 @@ class _Wishes:
             above = one.above(measured)
             if one.continuous is None:
                 to = at[:, k] - one.raises * one.stride * np.sign(above)
-            elif np.isnan(one.continuous.gain):
+            elif one.continuous.gain is None:
                 slope = self._slope(k, one, voltage[rows], at[:, k], measured, rows)
                 to = at[:, k] - above / slope
             else:

@@ -17,6 +17,7 @@ from gridshift.grid.network import Network
 
 KEPT_BUSES = 1 << 17
 """Buses of grids at other positions that are kept for the next rows: 1000 grids of case118."""
+MOVE_ON_REQUEST = "moves where controls are asked for (solve and screen, --controls)"
 FLOW_TOLERANCE = 1e-6
 """By how much a flow may be outside its band and count as inside, p.u."""
 
@@ -35,17 +36,21 @@ class Continuous(NamedTuple):
     neutral: float = 0.0
     step_real: float = 0.0
     step_imag: float = 0.0
-    aim: float = np.nan
-    """Voltage that it goes to when it is outside its band; NaN: the nearer end of the band."""
-    gain: float = np.nan
-    """Change of the position for a voltage of 1 p.u. above the aim; NaN: by secant steps."""
+    inverse: bool = False
+    """Whether it has the inverse of these turns."""
+    aim: float = 1.0
+    """Voltage that it goes to when it is outside its band."""
+    gain: float | None = None
+    """Change of the position for a voltage of 1 p.u. above the aim; None: by secant steps to the
+    nearer end of the band."""
 
     def turns(self, position: Real | float) -> Complex:
         """Of the winding, relative to neutral."""
         step = complex(self.step_real, self.step_imag)
         if not step:
             return np.asarray(np.exp(1j * np.deg2rad(position)), np.complex128)
-        return np.asarray(1 + (position - self.neutral) * step, np.complex128)
+        turns = np.asarray(1 + (position - self.neutral) * step, np.complex128)
+        return 1 / turns if self.inverse else turns
 
 
 class Control(NamedTuple):

@@ -1,100 +1,27 @@
-"""Controllers of a pandapower network: read as data, never run.
+"""Which controllers of a pandapower network are followed, and why others are not."""
 
-Those of a network in memory are objects of pandapower's classes, those of a file what
-`pandapower.to_json` wrote of them.
-"""
-
-import json
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from gridshift.arguments import some_of
 from gridshift.arrays import Complex, Int
-from gridshift.grid.controls import Control
+from gridshift.grid.controls import MOVE_ON_REQUEST, Control
 from gridshift.grid.readers.pandapower_arrays import Assembled
-from gridshift.grid.readers.pandapower_safety import CONTROLLERS
+from gridshift.grid.readers.pandapower_controllers import Controller, controllers
+from gridshift.grid.readers.pandapower_tap_changers import (
+    MOST_POSITIONS,
+    TAP_CONTROLS,
+    UNTOLD,
+    WINDINGS,
+    Changer,
+    tap_changer,
+    tap_controls,
+)
 
-MOST_POSITIONS = 1000
 WITHOUT_EFFECT = ("TapDependentImpedance",)
 """Of the form before pandapower 3; what it would do is part of the network by now."""
-
-
-class Controller(NamedTuple):
-    """What a controller says of itself."""
-
-    kind: str
-    values: Mapping[str, Any]
-    level: float
-
-    @property
-    def elements(self) -> tuple[str, list[int]]:
-        """Table and numbers of what it moves; none where it doesn't say."""
-        given = self.values.get("element_index", self.values.get("shunt_index"))
-        table = "shunt" if "shunt_index" in self.values else str(self.values.get("element", ""))
-        try:
-            return table, [int(one) for one in np.atleast_1d(_plain(given))]
-        except (TypeError, ValueError):
-            return table, []
-
-    def number(self, name: str) -> float:
-        """A value as a number; NaN if it is none."""
-        try:
-            return float(_plain(self.values.get(name)))
-        except (TypeError, ValueError):
-            return np.nan
-
-
-def controllers(net: Any) -> list[Controller]:
-    """The controllers in service, in the order of the table."""
-    table = net.get(CONTROLLERS)
-    if not hasattr(table, "columns") or "object" not in table:
-        return []
-    found = []
-    for row in table.to_dict("records"):
-        if row.get("in_service", True):
-            kind, values = _described(row["object"])
-            found.append(Controller(kind, values, _level(row.get("level"))))
-    return found
-
-
-def _described(one: Any) -> tuple[str, Mapping[str, Any]]:
-    """Class and values of a controller, of which a file holds the text that `to_json` wrote."""
-    if not isinstance(one, Mapping):
-        return type(one).__name__, getattr(one, "__dict__", {})
-    try:
-        values = json.loads(one["_object"])
-    except (KeyError, TypeError, ValueError):
-        values = {}
-    return str(one.get("_class")), values if isinstance(values, dict) else {}
-
-
-def _level(given: Any) -> float:
-    """The first of its levels."""
-    try:
-        return float(np.ravel(given)[0])
-    except (IndexError, TypeError, ValueError):
-        return 0.0
-
-
-def _plain(value: Any) -> Any:
-    """A number or a list of them out of what `to_json` makes of numpy's."""
-    return value["_object"] if isinstance(value, Mapping) and "_object" in value else value
-
-
-class Changer(NamedTuple):
-    """A tap changer that is followed."""
-
-    row: int
-    """In the table of transformers."""
-    side: str
-    low: float
-    high: float
-    positions: range
-    at: int
-    raises: int
-    level: int
 
 
 def step_controls(
@@ -125,8 +52,8 @@ def step_controls(
             why = "a second controller is not followed"
         elif not own.isdisjoint(tabulated):
             why = "a shunt with its steps in a table is not moved"
-        elif one.kind == "DiscreteTapControl" and table == "trafo" and elements:
-            made = [_changer(grid, one, index, level) for index in elements]
+        elif one.kind in TAP_CONTROLS and table in WINDINGS and elements:
+            made = [tap_changer(grid, one, index, level) for index in elements]
             changers += [c for c in made if isinstance(c, Changer)]
             why = next((c for c in made if isinstance(c, str) and c), "")
         elif one.kind == "DiscreteShuntController" and elements:
@@ -135,13 +62,13 @@ def step_controls(
             why = shunt if isinstance(shunt, str) else ""
         if why:
             refused.setdefault(why, []).append(name or "an element that it doesn't name")
-    found = _tap_controls(grid, changers, number, two_ports) + shunts
+    taps, untold = tap_controls(grid, changers, number, two_ports)
+    if untold:
+        refused[UNTOLD] = untold
+    found = taps + shunts
     notes = [f"{some_of(names)}: {why}" for why, names in refused.items()]
     if found:
-        notes.append(
-            f"{some_of([one.label for one in found])} can move to hold a "
-            "voltage; they move where controls are asked for (solve, --controls)"
-        )
+        notes.append(f"{some_of([one.label for one in found])}: {MOVE_ON_REQUEST}")
     return found, notes
 
 
@@ -150,82 +77,6 @@ def _tabulated(net: Any) -> set[str]:
     if "step_dependency_table" not in getattr(net.get("shunt"), "columns", ()):
         return set()
     return {f"shunt:{i}" for i, own in net.shunt.step_dependency_table.items() if own == 1}
-
-
-def _changer(grid: Assembled, one: Controller, index: int, level: int) -> Changer | str:
-    """A tap changer, or why it isn't followed; empty where it has nothing to do."""
-    table, side = grid.net.trafo, str(one.values.get("side"))
-    if index not in table.index:
-        return "the controller's transformer is not in the network"
-    trafo = table.loc[index]
-    if not trafo.in_service or side not in ("hv", "lv"):
-        return ""
-    low, high = one.number("vm_lower_pu"), one.number("vm_upper_pu")
-    if (target := one.number("_vm_set_pu")) == target:  # pandapower makes the band anew
-        half = abs(_cell(trafo, "tap_step_percent")) / 200 + one.number("tol")
-        low, high = target - half, target + half
-    ends = [_cell(trafo, name) for name in ("tap_min", "tap_max")]
-    at = _cell(trafo, "tap_pos")
-    at = _cell(trafo, "tap_neutral") if np.isnan(at) else at
-    wanted = (low, high, *ends, at, _cell(trafo, "tap_step_percent"))
-    if not np.isfinite(wanted).all() or not low < high:
-        return "the controller lacks its band, or the transformer tap_min, tap_max or a step"
-    if any(value != round(value) for value in (*ends, at)) or not ends[0] <= at <= ends[1]:
-        return "a tap_pos that is no whole number between tap_min and tap_max can't be moved"
-    if trafo.get("tap_dependency_table", False) or ends[1] - ends[0] >= MOST_POSITIONS:
-        return "a tap changer with its positions in a table is not moved"
-    # the sign is pandapower's: `tap_side_coeff` and `tap_sign`
-    sign = (1 if trafo.get("tap_side") == "hv" else -1) * (-1 if side == "hv" else 1)
-    sign *= -1 if _cell(trafo, "tap_step_percent") < 0 else 1
-    degree = _cell(trafo, "tap_step_degree")
-    turned = np.cos(np.deg2rad(degree)) if np.isfinite(degree) else 1.0
-    sign *= -1 if turned < -1e-12 else 1
-    positions = range(int(ends[0]), int(ends[1]) + 1)
-    row = int(table.index.get_loc(index))
-    return Changer(row, side, low, high, positions, int(at), -sign, level)
-
-
-def _cell(row: Any, name: str) -> float:
-    return float(row[name]) if name in row and row[name] is not None else np.nan
-
-
-def _tap_controls(
-    grid: Assembled, changers: Sequence[Changer], number: Int,
-    two_ports: Callable[[], Complex],
-) -> list[Control]:  # fmt: skip
-    """Tap changers with the admittances of their positions, which pandapower computes."""
-    if not changers:
-        return []
-    table = grid.net.trafo
-    first = grid.branch_range["trafo"][0]
-    branches = [first + one.row for one in changers]
-    found: list[list[Complex]] = [[] for _ in changers]
-    given = table.tap_pos.copy()
-    for k in range(max(len(one.positions) for one in changers)):
-        for one in changers:
-            at = one.positions[min(k, len(one.positions) - 1)]
-            table.loc[table.index[one.row], "tap_pos"] = float(at)
-        y = two_ports()
-        for ys, branch, one in zip(found, branches, changers, strict=True):
-            ys += [y[branch]] if k < len(one.positions) else []
-    table["tap_pos"] = given
-    slack = np.unique(grid.net.ext_grid.bus[grid.net.ext_grid.in_service])
-    made = []
-    for one, ys, branch in zip(changers, found, branches, strict=True):
-        watched = int(table[f"{one.side}_bus"].iloc[one.row])
-        bus = int(number[row]) if (row := grid.bus_of[watched]) >= 0 else -1
-        if bus >= 0 and watched not in slack:  # as pandapower: nothing to do there
-            parts = np.ascontiguousarray(ys, complex).view(float)
-            made.append(
-                Control(
-                    label=f"trafo:{table.index[one.row]}", bus=bus, low=one.low, high=one.high,
-                    start=one.at - one.positions[0], raises=one.raises,
-                    first=float(one.positions[0]), by=1.0,
-                    admittance=tuple(tuple(y) for y in parts.tolist()), branches=(branch,),
-                    level=one.level,
-                )
-            )  # fmt: skip
-    return made
 
 
 def _shunt(grid: Assembled, one: Controller, index: int, level: int, number: Int) -> Control | str:

@@ -47,7 +47,7 @@ def network_from_pandapower(net, *, name: str, origin: str, source: str = "") ->
 
     def two_ports() -> Complex:
         moved = replace(grid, branch_y=two_ports_again(grid))
-        return _with_star_ties(moved, _branches(moved, is_open)).y
+        return _with_star_ties(moved, _branches(moved, is_open), _branches(grid, is_open).y).y
 
     controls, told = step_controls(net, grid, number, two_ports)
     for note in (*grid.notes, *averaged_shares(grid), *told):
@@ -203,25 +203,31 @@ def _branches(grid: Assembled, is_open: Bool) -> _Branches:
     return _Branches(start, end, y, on)
 
 
-def _with_star_ties(grid: Assembled, branches: _Branches) -> _Branches:
+def _with_star_ties(
+    grid: Assembled, branches: _Branches, sizes: Complex | None = None
+) -> _Branches:
     """With a branch for each three-winding transformer that holds its star point when it is out.
 
     Without its windings the star point would have no voltage, and an outage would seem to cut
     it off. A tie with yss = t, ysh = -t, yhs = yhh = 0 from the star s to a terminal h makes
     v_s = v_h then and takes nothing from h. While the transformer is in service, that winding
     has t subtracted at its star end, so that nothing changes, the flow at the terminal included.
+    It is as large as the admittance in `sizes` (E, 4), so that it stays where taps move; else as
+    that of the branch.
     """
+    sizes = branches.y if sizes is None else sizes
     start, end, y, on = branches.start, branches.end, branches.y.copy(), branches.on
     ties: list[tuple[int, int, Complex]] = []
     first, last = grid.branch_range.get("trafo3w", (0, 0))
     for star, windings in zip(
         grid.inner_bus.get("trafo3w", ()), np.arange(first, last).reshape(3, -1).T, strict=True
     ):
-        row = next((r for r in windings if on[r] and start[r] != end[r]), None)
+        # the low side's, if it may be, as taps are mostly at the high side
+        row = next((r for r in windings[::-1] if on[r] and start[r] != end[r]), None)
         if star < 0 or row is None:
             continue
         at_start = start[row] == star
-        t = -1j * abs(y[row, 1])
+        t = -1j * abs(sizes[row, 1])
         tie = np.array([t, -t, 0, 0] if at_start else [0, 0, -t, t])
         y[row] -= tie
         ties.append((int(start[row]), int(end[row]), tie))

@@ -81,6 +81,7 @@ TABLES = {
                       *_VK3, "pfe_kw", "i0_percent", "shift_mv_degree", "shift_lv_degree"),
                      ends=("hv_bus", "mv_bus", "lv_bus"), filled={"tap_at_star_point": False},
                      optional=(*_TAP, *_TAP2, "max_loading_percent", "id_characteristic_table",
+                               "tap_min", "tap_max",
                                *(f"{name}_characteristic" for name in _VK3)),
                      switches=("tap_dependency_table", "tap_dependent_impedance",
                                "tap_phase_shifter"),

@@ -11,10 +11,12 @@ import numpy as np
 
 from gridshift.arguments import some_of
 from gridshift.errors import GridFileError, GridshiftWarning
+from gridshift.grid.controls import MOVE_ON_REQUEST, Control
 from gridshift.grid.names import own_name
 from gridshift.grid.network import BusKind, Network
 from gridshift.grid.pi_model import PiModel
 from gridshift.grid.readers.placeholders import UNLIMITED_MVA
+from gridshift.grid.readers.psse_controls import Place, psse_controls, switched_shunts
 from gridshift.grid.readers.psse_loads import varying_loads
 from gridshift.grid.readers.unfollowed_controls import unfollowed
 from gridshift.grid.supplied import supplied_part
@@ -68,11 +70,12 @@ def read_with_powerio(path: Path, content: bytes) -> Network:
         raise GridFileError(str(path), ["holds no three-phase network in balanced operation"])
     if source.n_switches:
         source = source.merge_buses(closed_switches=True).network
-    text = content.decode("utf-8", "replace")
-    notes += unfollowed(kind, text, source.branches)
+    text, followed = content.decode("utf-8", "replace"), set()
     built = _Built(source, path, notes)
     if kind in ("psse", "psse-rawx"):
         built.take_varying_loads(text, rawx=kind == "psse-rawx")
+        followed = built.take_controls(text, rawx=kind == "psse-rawx")
+    notes += unfollowed(kind, text, source.branches, followed)
     network = built.network()
     for note in notes:
         warnings.warn(f"{path.name}: {note}", GridshiftWarning, stacklevel=4)
@@ -179,12 +182,15 @@ class _Built:
                 self._problems.append(told)
 
     def _take_branches(self) -> None:
+        self._place: dict[str, tuple[int, str]] = {}
+        self._controls: tuple[Control, ...] = ()
         columns: list[tuple[str, int, int, complex, complex, complex, complex, bool, float]] = []
         for one in self._source.branches:
             if one["from_id"] not in self._row or one["to_id"] not in self._row:
                 continue
             tap = (one["tap"] or 1.0) * np.exp(1j * np.deg2rad(one["shift"]))
             label = self._label("trafo" if one["tap"] or one["shift"] else "line", one)
+            self._place[str(one["uid"])] = len(columns), label
             z = complex(one["r"], one["x"])
             if not z and one["in_service"]:
                 self._problems.append(f"{label} has no impedance; join its buses in the file")
@@ -229,6 +235,27 @@ class _Built:
                     break
                 shares[row] = complex(*(drawn / (all_of or 1.0) for drawn, all_of in pairs))
 
+    def take_controls(self, text: str, *, rawx: bool) -> set[str]:
+        """Tap changers, phase shifters and switched shunts; returns what they are called."""
+        places = {
+            uid: Place(branch, label, self._two_ports[branch])
+            for uid, (branch, label) in self._place.items()
+        }
+        known = [(one["bus"], one["b"]) for one in self._present(self._source.shunts)]
+        shunts = [
+            one for one in switched_shunts(text, rawx=rawx)
+            if any(one.bus == bus and np.isclose(one.now, b) for bus, b in known)
+        ]  # fmt: skip
+        held = {*np.flatnonzero(np.isfinite(self._v_set)).tolist()}
+        found = psse_controls(self._source.branches, places, shunts, self._row, held, self._base)
+        self._controls = tuple(found.controls)
+        self._notes += found.notes
+        if found.controls:
+            names = ", ".join(one.label for one in found.controls[:5])
+            names += f" and {len(found.controls) - 5} more" if len(found.controls) > 5 else ""
+            self._notes.append(f"{names}: {MOVE_ON_REQUEST}")
+        return found.followed
+
     def network(self) -> Network:
         """The grid, without what has no path to a slack bus.
 
@@ -270,7 +297,7 @@ class _Built:
             branch_labels=self._branch_labels, branch_from=self._ends[0], branch_to=self._ends[1],
             branch_y=self._two_ports, branch_in_service=self._on,
             branch_rating=np.stack([rating, rating], axis=1), branch_rated=rated,
-            rating_kind="power",
+            rating_kind="power", controls=self._controls,
             names={label: name for label, name in self._names.items() if name},
         )  # fmt: skip
         dead = network.cut_off_buses()

@@ -7,10 +7,11 @@ of shunts. What tap changers control is told by powerio in every format.
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from gridshift.arguments import some_of
+from gridshift.grid.readers.psse_controls import SWITCHED_SHUNTS
 from gridshift.grid.readers.psse_loads import (
     WITH_SYSTEM_WIDE_DATA,
     raw_section,
@@ -29,19 +30,20 @@ _IIDM = re.compile(
     r"|exponentialModel|\w*[rR]atioTapChanger\d?|\w*[pP]haseTapChanger\d?)\b([^>]*)"
 )
 _ID = re.compile(r'\bid="([^"]*)"')
-SWITCHED_SHUNTS = 16
-"""Section of RAW 32 and 33, from 0 for the buses; two more come before it later."""
 _UCTE = {34: 39, 58: 64}
 """Columns of the target voltage and of the target power in ##R."""
 
 
-def unfollowed(kind: str, text: str, branches: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def unfollowed(
+    kind: str, text: str, branches: Sequence[Mapping[str, Any]], followed: Collection[str] = ()
+) -> Iterator[str]:
     """Sentences on what isn't followed, with the elements.
 
     Args:
         kind: powerio's name of the format.
         text: the content of the file.
         branches: as powerio has them.
+        followed: names of what is followed, or told of in another way.
     """
     found: dict[str, list[str]] = {LOAD: [], TAP: [], SHUNT: []}
     for branch in branches:
@@ -51,13 +53,15 @@ def unfollowed(kind: str, text: str, branches: Sequence[Mapping[str, Any]]) -> I
     known = bool(found[TAP])  # powerio has told of tap changers
     for what, name in _IN[kind](text):
         found[what] += [] if known and what == TAP else [name]
-    for what, names in found.items():
+    for what, told in found.items():
+        names = [name for name in told if name not in followed]
         if names:
             yield f"{some_of(names)}: {SAYS[what]}"
 
 
 def _psse(text: str) -> Iterator[tuple[str, str]]:
     version = raw_version(text)
+    # two sections more come before it later
     for cells in raw_section(text, SWITCHED_SHUNTS + 2 * (version >= WITH_SYSTEM_WIDE_DATA)):
         # bus, [identifier from version 35 on], MODSW, ADJM, STAT
         mode, _, status = cells[1 + (version >= 35) :][:3]
