@@ -118,12 +118,17 @@ def check(case, what) -> bool:
 
 
 @pytest.mark.parametrize("case", KINDS, indirect=True)
-def test_a_changed_field_is_refused_or_changes_no_prediction(case):
+def test_a_changed_field_is_refused_or_changes_no_prediction(case, stored):
     folder, name, *_ = case
     path = folder / f"{name}.json"
     state = json.loads(path.read_text())
     refused = 0
     paths = [p for p in leaves(state) if p]
+    first = stored["mlp"][0] / f"{name}.json"
+    if first.exists() and json.loads(first.read_text()) != state:
+        # what all networks have is changed in the first, and a third of it in the others
+        common = {*leaves(json.loads(first.read_text()))}
+        paths = [p for p in paths if p not in common] + [p for p in paths if p in common][::3]
     for number, leaf in enumerate(paths):
         # a fifth of the values for each, in turn
         for value in (KeyError, *REPLACED[number % 5 :: 5]):

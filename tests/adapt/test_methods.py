@@ -27,21 +27,43 @@ def bits(surrogate):
     return state.hexdigest()
 
 
+class Fitted:
+    """A method after it was fitted once, which takes seconds where a network is trained."""
+
+    def __init__(self, method, base, rows):
+        self.base, self.before = base, None
+        if method.base is None:
+            self.before = bits(base), base.predict(rows.x)
+        self.predictor = method.fit(base, Context.of(rows))
+        self.predictor.predict(rows.x)
+
+
+@pytest.fixture(scope="module")
+def fitted(base_of, outage_rows):
+    """Of each method, on the outage's rows."""
+    found = {}
+
+    def of(method):
+        if method.name not in found:
+            found[method.name] = Fitted(method, base_of(method), outage_rows)
+        return found[method.name]
+
+    return of
+
+
 FROM_A_SURROGATE = {name: method for name, method in METHODS.items() if method.base is None}
 
 
 @pytest.mark.parametrize("method", FROM_A_SURROGATE.values(), ids=FROM_A_SURROGATE)
-def test_adaptation_leaves_the_surrogate_bit_for_bit_as_it_was(base_of, outage_rows, method):
-    surrogate = base_of(method)
-    before, prediction = bits(surrogate), surrogate.predict(outage_rows.x)
-    method.fit(surrogate, Context.of(outage_rows)).predict(outage_rows.x)
+def test_adaptation_leaves_the_surrogate_bit_for_bit_as_it_was(fitted, outage_rows, method):
+    surrogate, (before, prediction) = fitted(method).base, fitted(method).before
     assert bits(surrogate) == before
     assert np.array_equal(surrogate.predict(outage_rows.x), prediction)
 
 
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
-def test_a_predictor_gives_one_finite_row_of_y_for_each_row_of_x(base_of, outage_rows, method):
-    predictor = method.fit(base_of(method), Context.of(outage_rows))
+def test_a_predictor_gives_one_finite_row_of_y_for_each_row_of_x(fitted, outage_rows, method):
+    predictor = fitted(method).predictor
     for num in (0, 1, 7):
         y = predictor.predict(outage_rows.x[:num])
         assert y.shape == (num, outage_rows.layout.num_outputs)
@@ -51,10 +73,8 @@ def test_a_predictor_gives_one_finite_row_of_y_for_each_row_of_x(base_of, outage
 
 @pytest.mark.filterwarnings("ignore::gridshift.errors.GridshiftWarning")
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
-def test_a_method_says_beforehand_whether_its_prediction_has_an_onnx_form(
-    base_of, outage_rows, method
-):
-    predictor = method.fit(base_of(method), Context.of(outage_rows))
+def test_a_method_says_beforehand_whether_its_prediction_has_an_onnx_form(fitted, method):
+    predictor = fitted(method).predictor
     if method.exportable:
         assert onnx_parts(predictor)
         return
@@ -66,12 +86,12 @@ def test_a_method_says_beforehand_whether_its_prediction_has_an_onnx_form(
     "method", [m for m in METHODS.values() if not m.uses_surrogate], ids=lambda m: m.name
 )
 def test_a_method_that_uses_no_surrogate_predicts_the_same_without_one(
-    surrogates, grid, outage_rows, method
+    fitted, grid, outage_rows, method
 ):
-    context = Context.of(outage_rows)
-    untrained = method.start(grid.without(["line:1"]), surrogates["zca"].config)
+    untrained = method.start(grid.without(["line:1"]), fitted(method).base.config)
     assert type(untrained) is Base
-    expected = method.fit(surrogates["zca"], context).predict(outage_rows.x)
+    expected = fitted(method).predictor.predict(outage_rows.x)
+    context = Context.of(outage_rows)
     assert np.array_equal(method.fit(untrained, context).predict(outage_rows.x), expected)
 
 

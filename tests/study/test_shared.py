@@ -72,9 +72,11 @@ def test_workers_draw_what_a_study_file_describes_and_adapt_surrogates(tmp_path)
     file.write_text(
         'grid = "case30"\nscenarios = 64\n[[loads.group]]\ndistribution = "normal"\nsd = 0.1\n'
     )
+    (tmp_path / "few.txt").write_text("line:1\nline:5\nline:9\n")
+    few = {"contingencies": str(tmp_path / "few.txt"), "num_context": 10, "num_holdout": 10}
     for config in (
         ScreenConfig.of_study(file, workers=2),
-        replace(CONFIG, method="compensation", num_context=10, num_holdout=10),
+        replace(CONFIG, method="compensation", **few),
     ):
         with ThreadPoolExecutor(2) as pool:  # they read the folder as other processes do
             found = screen(config, executor=pool, folder=tmp_path / config.method)

@@ -90,21 +90,21 @@ def test_an_interrupted_training_ends_as_if_it_had_not_been(tmp_path):
     own = MmnpConfig(
         hidden=4, representation=4, fewest=4, most=8, num_targets=8, step_factor=1.0
     )  # fmt: skip
-    config = TrainingConfig(num_steps=450)
+    config = TrainingConfig(num_steps=250)
 
     def model():
         torch.manual_seed(0)
         return NeuralProcess(3, 2, own)
 
     def stop(step, num_steps, loss):
-        if step == 400:
+        if step == 200:  # when it is told first
             raise KeyboardInterrupt
 
     def train(model, progress=None, checkpoint=None):
         tasks = [(rows[0], rows[1])]
         train_episodes(
             model, tasks, own, config, seed=1, progress=progress, checkpoint=checkpoint,
-            checkpoint_every=150,
+            checkpoint_every=75,
         )  # fmt: skip
         return [p.numpy().tobytes() for p in model.state_dict().values()]
 

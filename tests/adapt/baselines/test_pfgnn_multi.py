@@ -59,7 +59,7 @@ def test_on_several_graphs_it_is_the_network_of_each(grid):
 def test_taught_by_outages_it_does_better_on_one_that_it_has_not_seen(grid):
     network = grid.without(["line:3"])
     data = draw_rows(network, quick_config(), 100, role="test", regime="drawn")
-    long = config(num_steps=1_500)
+    long = config(num_steps=700)
     several = start_pfgnn_multi(network, long, own=OWN)
     intact = cached_surrogate(network, replace(long, backbone=OWN, transform="zscore"))
     context = Context.empty(network, several)

@@ -137,15 +137,16 @@ def _bad_numbers(part) -> Iterator[str]:
         for column in table.columns:
             if table[column].dtype.kind != "f":
                 continue
-            value = table[column]
+            value = table[column].to_numpy()
             needed = column in form.numbers or (column, kind) == ("step", "shunt")
             bad = table.index[~np.isfinite(value)] if needed else table.index[np.isinf(value)]
             if len(bad) and not _may_be_infinite(column):
                 yield f"{labels_of(kind, bad)}: {column} is not a finite number"
-            if needed and len(bad := table.index[np.isfinite(value) & (np.abs(value) > LARGEST)]):
+            beyond = np.isfinite(value) & (np.abs(value) > LARGEST)
+            if needed and beyond.any():
                 yield (
-                    f"{labels_of(kind, bad)}: {column} is {value[bad[0]]:g}; nothing in a grid is "
-                    f"beyond {LARGEST:g}"
+                    f"{labels_of(kind, table.index[beyond])}: {column} is {value[beyond][0]:g}; "
+                    f"nothing in a grid is beyond {LARGEST:g}"
                 )
             if column in POSITIVE:
                 bad = table.index[value <= 0]
