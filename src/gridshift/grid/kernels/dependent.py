@@ -42,7 +42,7 @@ def subtract_slopes(lanes, symbolic, voltage, power, factors):
     parts = len(power) - 6 * w * len(symbolic.dependent_bus)
     for k in range(len(symbolic.dependent_bus)):
         node = element(symbolic.dependent_node, k)
-        if element(symbolic.node_size, node) == 1:
+        if node < 0 or element(symbolic.node_size, node) == 1:
             continue
         at = element(symbolic.dependent_bus, k) * (2 * w)
         v_re, v_im = load(lanes, voltage, at), load(lanes, voltage, at + w)
