@@ -170,7 +170,7 @@ class Copy:
         (self.grid / f"{module}.py").write_text(
             "from typing import NamedTuple\n\n\nclass Pair(NamedTuple):\n    a: int\n    b: int\n"
         )
-        start = "from gridshift.grid.kernels.steps import compiled\n"
+        start = "from gridshift.grid.kernels import compiled\n"
         (self.grid / "kernels" / "called.py").write_text(
             f"{start}\n\n@compiled\ndef scaled(value):\n    return {factor} * value\n"
         )

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import runpy
 import shlex
 import signal
@@ -21,12 +22,13 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 from click.testing import CliRunner, Result
+from rich.console import Console
 
 import gridshift as gs
 from gridshift.cli import main
 from gridshift.cli.group import Command, Group, one_line
 from gridshift.cli.kernels import NOTICE, CompileTimes
-from gridshift.cli.output import duration, progress, text
+from gridshift.cli.output import duration, progress, table, text
 from gridshift.errors import GridshiftWarning
 from gridshift.study.text import json_value
 from tests.reference.matpower_equations import case_file
@@ -52,6 +54,17 @@ def payload(*args: str) -> dict:
 def test_the_written_reference_is_current():
     reference = runpy.run_path(str(ROOT / "docs" / "write_cli.py"))["reference"]()
     assert (ROOT / "docs" / "cli.md").read_text(encoding="utf-8") == reference, "run `make docs`"
+
+
+def test_a_long_name_is_cut_and_leaves_its_row_one_line_with_whole_numbers(capsys):
+    drawn = table("", ("…outage", ">severity"), [("line:5 " + "river crossing " * 9, 12.345)])
+    Console(width=80).print(drawn)
+    *_, line = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(r"line:5 (river crossing )+.*… +12\.3", line)
+
+
+def test_the_list_of_commands_is_whole_in_80_columns():
+    assert "..." not in gridshift("--help").stdout.partition("Commands:")[2]
 
 
 @pytest.mark.parametrize("name", main.commands)

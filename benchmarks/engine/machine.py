@@ -4,8 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from gridshift.grid.kernels.lanes import Lanes, fill, load, muladd, store, vector_bits, width
-from gridshift.grid.kernels.steps import compiled
+from gridshift.grid.kernels import compiled
+from gridshift.grid.kernels.arithmetic import muladd
+from gridshift.grid.kernels.lanes import Lanes, fill, load, store, vector_bits, width
 from gridshift.peers.clock import least_cpu_seconds, pinned
 from gridshift.peers.machine import describe
 

@@ -9,11 +9,12 @@ import numpy as np
 
 from gridshift.arrays import Real
 from gridshift.grid.engine import ACCELERATE_FROM, Engine, Rows, Topology
+from gridshift.grid.kernels import compiled
 from gridshift.grid.kernels.chord import accelerate, begin_at_nominal
 from gridshift.grid.kernels.flows import retained
 from gridshift.grid.kernels.lanes import load, store, width
 from gridshift.grid.kernels.rows import scatter
-from gridshift.grid.kernels.steps import apply_step, compiled, power_balance, substitute
+from gridshift.grid.kernels.steps import apply_step, power_balance, substitute
 from gridshift.grid.prepared import prepare
 from gridshift.grid.readers import read_grid
 from gridshift.grid.scenarios import LoadScenarios, named_rng, sample_loads

@@ -142,21 +142,14 @@ def in_one(rule: Rule) -> Rule:
     return Rule(f"one of them {rule.needed}", failing)
 
 
-UNFIT = (
-    "no network of ours fits the intact case300, where the paper's must have been nearly exact "
-    "(context-sweep)"
-)
-"""Why claims that rest on a network of case300 aren't decided."""
-
-
 def decided(_: Rows) -> str:
     """No reason."""
     return ""
 
 
-def on_case300(_: Rows) -> str:
-    """The reason of every claim that rests on a network of case300."""
-    return UNFIT
+NETWORK_DECIDES = (
+    "the network's own error decides: bases of ours, between which the paper's was, don't agree"
+)
 
 
 class Undecided(GridshiftError):
@@ -194,6 +187,28 @@ class Claim:
     """A sentence on why it doesn't hold."""
     unless: Callable[[Rows], str] = decided
     """A reason why our numbers, though they are shown, can't decide; empty if they can."""
+
+
+def own_error(
+    ours: Callable[[Rows], Numbers], rule: Rule, paper: Named | None = None
+) -> Callable[[Rows], str]:
+    """Where a network's own error decides, a claim stays open (`Claim.unless`).
+
+    Numbers are named 'what, base'; the paper's network was better than one base and worse than the
+    other. A claim is decided if it passes around both, or fails around both on one side.
+    """
+
+    def reason(rows: Rows) -> str:
+        known = {k: float(v) for k, v in ours(rows).items() if float(v) == float(v)}
+        failing, told = set(rule.failing(known, paper or {})), paper or {}
+        for what in {name.rpartition(", ")[0] for name in failing}:
+            names = [name for name in known if name.rpartition(", ")[0] == what]
+            sides = {known[name] > told[name] for name in names if name in told}
+            if failing.issuperset(names) and len(sides) < 2:
+                return ""
+        return NETWORK_DECIDES if failing else ""
+
+    return reason
 
 
 class Verdict(StrEnum):

@@ -28,6 +28,7 @@ from gridshift_paper.figures import (
 from gridshift_paper.outages import (
     OUTAGES,
     OUTAGES_300,
+    OUTAGES_FIT,
     OUTAGES_PRODUCT,
     TENFOLD,
     TERCILES,
@@ -35,6 +36,7 @@ from gridshift_paper.outages import (
     grids_of,
     intact,
     num_unsolvable,
+    of_300,
     outages,
     outages_by_seed,
     terciles,
@@ -140,10 +142,10 @@ def draw_gap(grid: str, rows: Rows) -> Figure:
 
 
 def frames(rows: Rows) -> Mapping[str, Frame]:
-    """Rows of each grid that was measured."""
+    """Rows of each grid that was measured; case300's of two networks."""
     return {
-        grid: frame_of(rows, study, grid)
-        for study in (OUTAGES, OUTAGES_300)
+        f"{grid}, width 1,024" if study is OUTAGES_FIT else grid: frame_of(rows, study, grid)
+        for study in dict.fromkeys((OUTAGES, OUTAGES_300, of_300(rows)))
         for grid in grids_of(rows, study)
     }
 
@@ -194,10 +196,10 @@ def win_tables(rows: Rows) -> Iterator[Table]:
 
 def draw_wins(rows: Rows) -> Figure:
     """Error after adaptation over the frozen error, against the frozen error."""
-    found = frames(rows)
-    figure, axes_of = panels(tuple(found), "run the studies outages and outages-300", (7.2, 2.7),
-                             sharey=True)  # fmt: skip
-    for axes, (grid, frame) in zip(axes_of, found.items(), strict=True):
+    found = {frame.grid.iloc[0]: (name, frame) for name, frame in frames(rows).items()}
+    figure, axes_of = panels(tuple(found), "run the studies outages and outages-300-fit",
+                             (7.2, 2.7), sharey=True)  # fmt: skip
+    for axes, (grid, (name, frame)) in zip(axes_of, found.items(), strict=True):
         error, lost = outages(frame, "overall"), {}
         for method in ("icw", "icw-paired"):
             ratio = error[method] / error["frozen"]
@@ -205,8 +207,8 @@ def draw_wins(rows: Rows) -> Figure:
             axes.scatter(error["frozen"], ratio, s=11, color=COLOURS[method], alpha=0.65, lw=0)
         axes.axhline(1, color="#111827", lw=0.9)
         dress(axes, "Overall MAE, frozen (p.u., rad)", log="xy", size=SMALL, grid="both",
-              title=f"{GRIDS[grid].label}, {len(error)} outages: worse on\n{lost['icw']} (ICW), "
-              f"{lost['icw-paired']} (paired ICW)")  # fmt: skip
+              title=f"{name.replace(grid, GRIDS[grid].label)}, {len(error)} outages:\nworse on "
+              f"{lost['icw']} (ICW), {lost['icw-paired']} (paired ICW)")  # fmt: skip
         plain_ticks(axes.xaxis, axes.get_xlim())
     axes_of[0].set_ylabel("Overall MAE, adapted / frozen", fontsize=SMALL)
     method_legend(figure, ("icw", "icw-paired"))
@@ -261,9 +263,9 @@ def _on_gap(grid: str) -> tuple[Claim | Note, ...]:
     )  # fmt: skip
 
 
-def _losses(grid: str, rows: Rows) -> Numbers:
+def _losses(name: str, rows: Rows) -> Numbers:
     """Outages that ICW loses, and whether sampling or the network is the reason."""
-    frame = frames(rows).get(grid)
+    frame = frames(rows).get(name)
     if frame is None:
         return {}
     error, base = outages(frame, "overall"), intact(frame, "overall").mean()
@@ -299,10 +301,10 @@ ARTEFACTS = (
     ),
     Artefact(
         "win-counts", "", "outage by outage, which method is the better one",
-        (OUTAGES, OUTAGES_300, OUTAGES_PRODUCT), win_tables, draw_wins,
+        (OUTAGES, OUTAGES_300, OUTAGES_FIT, OUTAGES_PRODUCT), win_tables, draw_wins,
         (
-            *(Note(f"{grid}: outages on which it is worse than the frozen surrogate",
-                   partial(_losses, grid)) for grid in GRIDS),
+            *(Note(f"{name}: outages on which it is worse than the frozen surrogate",
+                   partial(_losses, name)) for name in (*GRIDS, "case300, width 1,024")),
             Note("case118, the product's network, without dropout, whose frozen error is smaller: "
                  "outages on which ICW is worse than it. The 7 above are of the paper's network, "
                  "the 44 of README of this one", _product),

@@ -21,12 +21,15 @@ from gridshift.adapt.baselines.fine_tune import (
 )
 from gridshift.adapt.context import Context, Predictor
 from gridshift.adapt.datasets import Dataset
+from gridshift.learn.whitening import fit_zca
 from gridshift_paper import claims as rules
 from gridshift_paper.artefacts import Artefact, Table, mean_and_spread
 from gridshift_paper.claims import NAN, Claim, Numbers, Rows, Undecided
 from gridshift_paper.deployment import BACKBONES, TIMES, seconds_of
 from gridshift_paper.protocol import (
+    EXACT,
     GRIDS,
+    WIDE,
     Scale,
     adapted,
     base_surrogate,
@@ -34,11 +37,14 @@ from gridshift_paper.protocol import (
     context_rows,
     errors_of,
     errors_where_given,
+    exact_base,
     printed,
     rows_for_test,
+    training_rows,
 )
 from gridshift_paper.records import Key, Record, Study, crossed
 from gridshift_paper.selection import by_seed, mean, picked, spread
+from gridshift_paper.variants import ONE_SEED
 
 BASE_TRANSFORM: dict[Target, str] = {"no-norm": "identity", "zscore": "zscore"}
 """What a surrogate that is fine-tuned towards a target was trained with."""
@@ -55,6 +61,7 @@ SWEPT_PFGNN: Ways = (
 WAYS: tuple[tuple[tuple[str, str, Ways], ...], ...] = (
     (("case30", "mlp", tuple(product(KINDS, TARGETS))), ("case118", "mlp", SWEPT)),
     (("case300", "mlp", tuple(product(KINDS[:1], TARGETS))),),
+    (("case300", WIDE, tuple(product(KINDS[:1], TARGETS))),),
     (("case30", "pfgnn", SWEPT_PFGNN),),
 )
 """Grid, backbone, and kinds and targets of its curves; PowerFlowNet last, a step of which takes as
@@ -83,6 +90,8 @@ def _outage(grid: str) -> str:
 def _curve_keys(scale: Scale) -> Iterator[Key]:
     for group in WAYS:
         for seed, (grid, backbone, ways) in product(scale.seeds, group):
+            if backbone in ONE_SEED and seed != scale.seeds[0]:
+                continue
             for kind, target in ways if grid in scale.grids else ():
                 yield from crossed(
                     grid=[grid], outage=[_outage(grid)], backbone=[backbone], kind=[kind],
@@ -128,6 +137,8 @@ def _closed_form_keys(scale: Scale) -> Iterator[Key]:
     for backbone, grids, seeds in (
         ("mlp", scale.grids_of(*GRIDS), scale.seeds),
         ("pfgnn", scale.grids_of("case30"), scale.seeds),
+        (EXACT, scale.grids_of("case300"), scale.seeds),
+        (WIDE, scale.grids_of("case300"), scale.seeds[:1]),
     ):
         for grid in grids:
             yield from crossed(
@@ -141,11 +152,17 @@ def _closed_form(
 ) -> Sequence[Record]:
     """Errors without gradient steps: the frozen surrogate, ICW, and what a context gives else."""
     context, test = rows_of(scale, grid, outage, num_context, seed)
-    base = base_surrogate(scale, grid, backbone=backbone, seed=seed)
-    errors = {
-        name: errors_of(adapted(name, base, context), test)
-        for name in ("frozen", "icw", "icw-paired", "ridge")
-    }
+    if backbone == EXACT:
+        y_base, old = exact_base(grid, test), fit_zca(training_rows(scale, grid, seed=seed).y)
+        y_icw = fit_zca(context.y).inverse(old.forward(y_base))
+        errors = {"frozen": errors_where_given(test, y_base),
+                  "icw": errors_where_given(test, y_icw)}  # fmt: skip
+    else:
+        base = base_surrogate(scale, grid, backbone=backbone, seed=seed)
+        errors = {
+            name: errors_of(adapted(name, base, context), test)
+            for name in ("frozen", "icw", "icw-paired", "ridge")
+        }
     errors["context-mean"] = errors_where_given(test, context_mean(context, test))
     solves = {"num_solves": context.num_solves}
     return [{**solves, "method": name, **row} for name, row in errors.items()]

@@ -29,6 +29,7 @@ from gridshift_paper.claims import Frame, Rows
 from gridshift_paper.protocol import (
     GRIDS,
     SPREAD,
+    WIDE,
     WIDE_SPREAD,
     Scale,
     adapted,
@@ -73,22 +74,29 @@ def num_unsolvable(grid: str, size: int = 1) -> int:
 
 def _chosen(grid: str, size: int, scale: Scale) -> tuple[str, ...]:
     """Outages of a sweep at this scale: all, or some evenly over the list."""
-    outages, _ = connected_outages(grid, size)
+    outages = connected_outages(grid, size)[0]
     if scale.max_outages is None or scale.max_outages >= len(outages):
         return outages
     where = np.linspace(0, len(outages) - 1, scale.max_outages).round().astype(int)
     return tuple(outages[i] for i in where)
 
 
-def _keys(scale: Scale, *, grids: Sequence[str], size: int = 1) -> Iterator[Key]:
+def _keys(
+    scale: Scale, *, grids: Sequence[str], size: int = 1, num_seeds: int | None = None
+) -> Iterator[Key]:
     """The intact grid and every outage of `size` lines, for each grid and seed."""
     for grid in scale.grids_of(*grids):
-        yield from crossed(grid=[grid], seed=scale.seeds, outage=("", *_chosen(grid, size, scale)))
+        outages = ("", *_chosen(grid, size, scale))
+        yield from crossed(grid=[grid], seed=scale.seeds[:num_seeds], outage=outages)
 
 
 @lru_cache(maxsize=32)
-def _surrogate(scale: Scale, grid: str, seed: int, spread: float, transform: str) -> Surrogate:
-    return base_surrogate(scale, grid, transform=transform, seed=seed, spread=spread)
+def _surrogate(
+    scale: Scale, grid: str, seed: int, spread: float, backbone: str, transform: str
+) -> Surrogate:
+    return base_surrogate(
+        scale, grid, transform=transform, backbone=backbone, seed=seed, spread=spread
+    )
 
 
 @lru_cache(maxsize=4)
@@ -99,7 +107,7 @@ def _intact_rows(grid: str, num_rows: int, seed: int) -> Dataset:
 def _measure(
     scale: Scale, *, grid: str, outage: str, seed: int, methods: tuple[str, ...],
     perfect: tuple[str, ...] = (), spread: float = SPREAD, physics: bool = True,
-    distances: bool = False,
+    distances: bool = False, backbone: str = "mlp",
 ) -> list[Record]:  # fmt: skip
     """Rows of one outage and one seed, one for each method and reference level.
 
@@ -109,11 +117,12 @@ def _measure(
         physics: measure the power balance of `BALANCED` and of the solver's rows too.
         distances: measure the MMD between the intact grid's rows and the outage's too, raw (in the
             row of `frozen`) and whitened.
+        backbone: of the surrogates.
     """
     draw = partial(context_rows, grid, outage, seed=seed, spread=spread)
     context, longer = draw(scale.num_context), draw(10 * scale.num_context, draw=1)
     test = rows_for_test(grid, outage, scale.num_test, seed=seed, spread=spread)
-    base = partial(_surrogate, scale, grid, seed, spread)
+    base = partial(_surrogate, scale, grid, seed, spread, backbone)
     with warnings.catch_warnings():
         # case300 has 600 outputs and contexts of 400: how that goes is what the rows tell
         warnings.simplefilter("ignore", RankDeficientWarning)
@@ -202,20 +211,24 @@ OUTAGES_300 = Study(
     keys=partial(_keys, grids=("case300",)),
     measure=partial(_measure, methods=ZCA_METHODS, perfect=("perfect",), physics=False),
 )
+OUTAGES_FIT = Study(
+    name="outages-300-fit",
+    about="The same around the network that fits case300, one seed.",
+    keys=partial(_keys, grids=("case300",), num_seeds=1),
+    measure=partial(OUTAGES_300.measure, backbone=WIDE),
+)
 
 
 def _measure_product(scale: Scale, *, grid: str, outage: str, seed: int) -> list[Record]:
     """Frozen and ICW around the product's network, which has no dropout."""
-    base = _product(scale, grid, seed)
+    base = _product(scale, grid, seed=seed)
     context = context_rows(grid, outage, scale.num_context, seed=seed)
     test = rows_for_test(grid, outage, scale.num_test, seed=seed)
     return [{"method": name, **_shortened(errors_of(adapted(name, base, context), test))}
             for name in ("frozen", "icw")]  # fmt: skip
 
 
-@lru_cache(maxsize=4)
-def _product(scale: Scale, grid: str, seed: int) -> Surrogate:
-    return surrogate_without_dropout(scale, grid, seed=seed)
+_product = lru_cache(maxsize=4)(surrogate_without_dropout)
 
 
 OUTAGES_PRODUCT = Study(
@@ -299,6 +312,13 @@ def frame_of(rows: Rows, study: Study, grid: str | None = None) -> Frame:
     complete = num_outages.index[num_outages == num_outages.groupby("grid").transform("max")]
     frame = frame[pd.MultiIndex.from_frame(frame[["grid", "seed"]]).isin(complete)]
     return frame.assign(theta_deg=np.rad2deg(frame.theta))
+
+
+def of_300(rows: Rows) -> Study:
+    """Outages of case300 around the network that fits it, once all are measured."""
+    fit, whole = (rows.get(study.name, pd.DataFrame()) for study in (OUTAGES_FIT, OUTAGES_300))
+    complete = len(fit) and (not len(whole) or {*fit.outage} >= {*whole.outage})
+    return OUTAGES_FIT if complete else OUTAGES_300
 
 
 def grids_of(rows: Rows, study: Study) -> list[str]:

@@ -42,6 +42,12 @@ QUANTITIES = {
 """Columns of errors, as tables name them."""
 BACKBONE_LABELS = {"mlp": "MLP", "transformer": "Transformer", "pfgnn": "PFGNN"}
 """As the paper writes them."""
+EXACT, WIDE = "exact", "mlp-1024"
+"""In the place of a backbone: exact solutions of the intact grid, and the MLP that fits case300."""
+FIT_300 = {EXACT: "exact solutions", WIDE: "width 1,024"}
+"""Between which the paper's network of case300 was, and how tables name them."""
+WIDE_SETTINGS = {"dropout": 0.0, "hidden": 1_024}
+"""What this one has otherwise than appendix C; found on rows of the intact grid (`fit-300`)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,13 +157,15 @@ def base_config(
     scale: Scale, *, transform: str = "zca", backbone: str = "mlp", seed: int = 0,
     spread: float = SPREAD,
 ) -> SurrogateConfig:  # fmt: skip
-    """The paper's surrogate (appendix C) at this scale."""
-    chosen = PAPER_SURROGATE.backbone if backbone == "mlp" else BACKBONES[backbone]()
+    """The paper's surrogate (appendix C) at this scale, or `WIDE`."""
+    mlp = backbone in ("mlp", WIDE)
+    chosen = PAPER_SURROGATE.backbone if mlp else BACKBONES[backbone]()
     training = replace(PAPER_SURROGATE.training, num_steps=scale.steps(backbone))
-    return replace(
+    config = replace(
         PAPER_SURROGATE, transform=transform, backbone=chosen, seed=seed, spread=spread,
         training=training, num_rows=scale.num_rows,
     )  # fmt: skip
+    return changed(config, **WIDE_SETTINGS) if backbone == WIDE else config
 
 
 def changed(config: SurrogateConfig, **settings: Any) -> SurrogateConfig:

@@ -36,7 +36,9 @@ def test_a_state_in_pandapower_is_the_one_that_it_solves(case):
 def test_a_state_as_csv_holds_every_element(tmp_path):
     network = gs.read_grid("case14")
     solution = gs.solve(network, gs.nominal_loads(network))
-    buses, gens, branches = map(pd.read_csv, gs.write_state(solution, tmp_path))
+    paths = gs.write_state(solution, tmp_path)
+    assert not any(",-0," in path.read_text() for path in paths)
+    buses, gens, branches = map(pd.read_csv, paths)
     assert buses.bus.tolist() == list(network.bus_labels)
     assert branches.branch.tolist() == list(network.branch_labels)
     np.testing.assert_allclose(buses.vm_pu, np.abs(solution.voltage[0]), rtol=1e-12)

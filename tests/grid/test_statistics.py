@@ -1,12 +1,17 @@
 """Statistics of streamed rows: those of numpy on the voltages of `solve`, whoever counts them."""
 
+from functools import partial
 from itertools import permutations
 
 import numpy as np
 import pytest
 
+from gridshift.grid import intact_rows
+from gridshift.grid.engine import NOWHERE
 from gridshift.grid.equations import branch_loading
+from gridshift.grid.intact_rows import IntactRows
 from gridshift.grid.powerflow import solve
+from gridshift.grid.prepared import prepare
 from gridshift.grid.readers import read_grid
 from gridshift.grid.scenarios import LoadScenarios, named_rng, sample_loads
 from gridshift.grid.statistics import Limits, Statistics
@@ -115,6 +120,36 @@ def test_rows_without_a_solution_are_told_and_not_counted(grid):
     good = np.delete(np.arange(40), [3, 5, 39])
     alone = stream_rows(grid, loads.rows(good), Limits.of(grid))
     assert as_bytes(found.statistics) == as_bytes(alone.statistics)
+
+
+@pytest.mark.parametrize(("source", "label"), [("case30", "line:9"), ("case300", "line:228")])
+def test_rows_that_start_from_the_intact_grid_s_end_where_the_others_do(source, label):
+    intact = read_grid(source)
+    network, loads = intact.without((label,)), loads_of(intact, 333, spread=0.3)
+    loads.load_p[7] *= 50.0
+    loads.load_p[5, 0] = np.nan
+    limits, start = Limits.of(network), IntactRows(intact).start
+    near = partial(start, loads=loads, rows=slice(0, 333))
+    found = stream_rows(network, loads, limits, start=near)
+    solution = solve(network, loads)
+    np.testing.assert_array_equal(found.solved, solution.solved)
+    assert not found.solved[[5, 7]].any()
+    assert found.solved.sum() > 200
+    mean = found.statistics.mean_voltage()
+    assert np.abs(mean - solution.voltage[solution.solved].mean(0)).max() < 1e-8
+    again = stream_rows(network, loads, limits, threads=3, start=near)
+    assert as_bytes(again.statistics) == as_bytes(found.statistics)
+    few = IntactRows(intact).start(prepare(network), loads.rows(slice(300, 333)), slice(300, 333))
+    assert sorted(few.order) == [*range(33)]
+
+
+def test_what_is_not_known_of_the_intact_grid_starts_from_the_nominal_point(grid, monkeypatch):
+    loads = loads_of(grid, 3)
+    known, other = IntactRows(grid), prepare(read_grid("case14"))
+    assert known.start(other, loads, slice(0, 3)) is NOWHERE
+    monkeypatch.setattr(intact_rows, "MOST_BYTES", 32 * grid.num_buses * 5)
+    assert len(known.start(prepare(grid), loads, slice(2, 5)).order) == 3
+    assert known.start(prepare(grid), loads, slice(3, 6)) is NOWHERE
 
 
 def test_limits_of_an_outage_are_those_of_its_network(grid):

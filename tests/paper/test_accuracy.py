@@ -23,7 +23,15 @@ from gridshift_paper.networks import (
     num_parameters,
 )
 from gridshift_paper.outages import COMPENSATION
-from gridshift_paper.protocol import GRIDS, Scale, base_surrogate, context_rows, rows_for_test
+from gridshift_paper.protocol import (
+    EXACT,
+    GRIDS,
+    WIDE,
+    Scale,
+    base_surrogate,
+    context_rows,
+    rows_for_test,
+)
 from gridshift_paper.records import Book, Study
 from gridshift_paper.table_2 import PAPER_TABLE_2, ROWS
 from gridshift_paper.third_moment import THIRD
@@ -205,7 +213,6 @@ def test_factor_is_frozen_over_icw_and_a_worse_one_is_told():
     made = seeds_of({
         ("case30", "frozen", "N-1", 0): [2.0, 4.0], ("case30", "ctx", "N-1", 400): [1.0, 0.5],
         ("case118", "frozen", "N-1", 0): [1.0], ("case118", "ctx", "N-1", 400): [2.0],
-        ("case300", "frozen", "N-1", 0): [1.0], ("case300", "ctx", "N-1", 400): [2.0],
     })  # fmt: skip
     (table,) = artefact("per-metric-n1").tables(made)
     assert table.rows[0][:3] == ("30-Bus", 400, "overall")
@@ -213,8 +220,25 @@ def test_factor_is_frozen_over_icw_and_a_worse_one_is_told():
     everywhere = claim_about("per-metric-n1", made, "on 30 and 118 buses")
     assert everywhere.verdict == Verdict.FAILS
     assert "118-Bus at 400 rows 0.500" in everywhere.ours
-    unfit = claim_about("per-metric-n1", made, "quantities on 300 buses")
-    assert (unfit.verdict, "0.500" in unfit.ours) == (Verdict.OPEN, True)
+
+
+@pytest.mark.parametrize(
+    ("exact", "network", "verdict"),
+    [(6.5, 5.0, Verdict.HOLDS), (9.0, 8.0, Verdict.FAILS), (3.0, 4.0, Verdict.FAILS),
+     (9.0, 4.0, Verdict.OPEN), (6.5, 4.0, Verdict.OPEN)],
+)  # fmt: skip
+def test_a_factor_of_case300_is_decided_where_exact_solutions_and_the_network_agree(
+    exact, network, verdict
+):
+    """The paper has 6; neither on both sides of it nor by one alone."""
+    frames = [
+        seeds_of({("case300", "frozen", "N-1", 0): [factor],
+                  ("case300", "ctx", "N-1", 400): [1.0]})["variants"].assign(backbone=backbone)
+        for backbone, factor in ((EXACT, exact), (WIDE, network))
+    ]  # fmt: skip
+    made = {**NOTHING, "variants": pd.concat(frames)}
+    judged = claim_about("per-metric-n1", made, "overall error: 6 times")
+    assert (judged.verdict, "own error" in judged.ours) == (verdict, verdict == Verdict.OPEN)
 
 
 def test_growth_of_factors_is_judged_quantity_by_quantity():
@@ -224,7 +248,9 @@ def test_growth_of_factors_is_judged_quantity_by_quantity():
     })  # fmt: skip
     grown = claim_about("per-metric-n2", made, "uniformly larger")
     assert grown.verdict == Verdict.OPEN, "nothing of case118"
-    both = pd.concat([made["variants"], made["variants"].assign(grid="case118")])
+    others = [made["variants"].assign(grid=g, backbone=b)
+              for g, b in (("case118", "mlp"), ("case300", WIDE))]  # fmt: skip
+    both = pd.concat([made["variants"], *others])
     made = {**made, "variants": both}
     assert claim_about("per-metric-n2", made, "uniformly larger").verdict == Verdict.HOLDS
 

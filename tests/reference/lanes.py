@@ -1,4 +1,4 @@
-"""The lane functions of `gridshift.grid.kernels.lanes` on numpy arrays of shape (W,)."""
+"""The functions of `lanes` and `arithmetic` in `gridshift.grid.kernels` on numpy arrays (W,)."""
 
 import types
 

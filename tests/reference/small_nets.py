@@ -44,6 +44,29 @@ def three_windings(**changes):
     return net
 
 
+def feeder():
+    """110/20/0.4 kV with tap changers in a row, two transformers side by side, and a capacitor."""
+    import pandapower as pp
+    from pandapower.control import DiscreteTapControl
+    from pandapower.control.controller.shunt_control import DiscreteShuntController
+
+    net = tapped()
+    pp.create_load(net, pp.create_bus(net, 20.0), 4.0, 3.0)
+    pp.create_load(net, pp.create_bus(net, 0.4), 0.2, 0.1)
+    pp.create_line_from_parameters(net, 1, 2, 12.0, 0.3, 0.35, 10.0, 0.4)
+    for _ in range(2):
+        pp.create_transformer_from_parameters(
+            net, 2, 3, 0.4, 20.0, 0.4, 1.0, 5.0, 1.0, 0.3, tap_side="hv", tap_neutral=0, tap_min=-5,
+            tap_max=5, tap_step_percent=2.0, tap_pos=0, tap_changer_type="Ratio",
+        )  # fmt: skip
+    pp.create_shunt(net, 2, -0.5, step=0, max_step=6)
+    DiscreteTapControl.from_tap_step_percent(net, 0, 1.02, level=0)
+    for trafo in (1, 2):
+        DiscreteTapControl(net, trafo, 0.985, 1.015, level=2)
+    DiscreteShuntController(net, 0, 1.0, tol=0.006, level=1)
+    return net
+
+
 def iron_losses():
     """0.63 MVA, 20/0.4 kV, with much magnetising current."""
     import pandapower as pp

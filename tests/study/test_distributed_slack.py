@@ -196,7 +196,9 @@ def test_the_setting_is_part_of_what_a_study_is(tmp_path):
     for one, other in zip(merged.rows, whole.rows, strict=True):
         assert (one.outage, one.severity) == (other.outage, other.severity)
         np.testing.assert_array_equal(one.bus_voltage_mean, other.bus_voltage_mean)
-    assert plan(setting, chosen_outages(setting)).num_outages == len(whole.rows)
+    planned = plan(setting, chosen_outages(setting))
+    assert planned.num_outages == len(whole.rows)
+    assert planned.us_per_row is None, "of so few scenarios a row's cost is not told"
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from gridshift.grid.scenarios import named_rng, sample_loads
 from gridshift.study.limits import Rating, read_ratings, with_limits
 from gridshift.study.report import render
 from gridshift.study.screening import ScreenConfig
+from gridshift.study.set_up import set_up
 from gridshift.study.sweep import screen
 
 TABLE = (
@@ -153,13 +154,54 @@ def test_a_rating_in_ka_of_a_transformer_or_none_to_multiply_is_refused(case30, 
         ScreenConfig(grid="case14", seasonal_factor=0)
 
 
-def test_a_study_file_names_the_table_and_the_season(tmp_path):
+@pytest.fixture
+def study_of(tmp_path):
+    """A study file with these limits, beside a table of ratings."""
     written(tmp_path, TABLE)
-    text = 'grid = "case30"\nscenarios = 10\n[limits]\nratings = "ratings.csv"\n'
-    (tmp_path / "study.toml").write_text(text + "seasonal_factor = 0.9\n")
-    config = ScreenConfig.of_study(tmp_path / "study.toml")
-    assert config.ratings == str(tmp_path / "ratings.csv")
-    assert config.seasonal_factor == 0.9
-    (tmp_path / "study.toml").write_text(text + 'seasonal_factor = "winter"\n')
-    with pytest.raises(ScenarioError, match=r"line 5: limits\.seasonal_factor"):
-        ScreenConfig.of_study(tmp_path / "study.toml")
+
+    def write(limits):
+        text = f'grid = "case30"\nscenarios = 10\n[limits]\n{limits}'
+        return written(tmp_path, text, "study.toml")
+
+    return write
+
+
+def test_the_limits_of_a_study_file_hold_where_no_others_are_given(case30, study_of, tmp_path):
+    path = study_of('v_min = 0.97\nv_max = 1.03\nratings = "ratings.csv"\nseasonal_factor = 0.9\n')
+    for config in (
+        ScreenConfig.of_study(path, v_max=1.05),
+        set_up(ScreenConfig(grid="case30", study=path, v_max=1.05), case30).config,
+    ):
+        assert config.ratings == str(tmp_path / "ratings.csv")
+        assert (config.v_min, config.v_max, config.seasonal_factor) == (0.97, 1.05, 0.9)
+    with pytest.raises(ScenarioError, match=r"line 4: limits\.seasonal_factor"):
+        ScreenConfig.of_study(study_of('seasonal_factor = "winter"\n'))
+
+
+def test_a_season_is_a_factor_or_a_table_and_is_chosen_by_name(case30, study_of, tmp_path):
+    seasons = 'seasons = { summer = 0.9, winter = "ratings.csv" }\n'
+    path = study_of('season = "summer"\n' + seasons)
+    own = case30.branch_rating
+    for season, factor in ((None, 0.9), ("summer", 0.9), ("winter", 1.0)):
+        bare = ScreenConfig(grid="case30", study=path, season=season)
+        for config in (ScreenConfig.of_study(path, season=season), bare):
+            limited = set_up(config, case30).config.limited(case30)
+            np.testing.assert_allclose(limited.branch_rating[1], factor * own[1])
+            at_9 = 0.38 if season == "winter" else 0.9 * own[9]
+            np.testing.assert_allclose(limited.branch_rating[9], at_9)
+    option = set_up(ScreenConfig(grid="case30", study=path, seasonal_factor=1.1), case30).config
+    assert option.seasonal_factor == 1.1
+    with pytest.raises(
+        ScenarioError, match=r"no season 'witner' in limits.seasons; did you mean w"
+    ):
+        ScreenConfig.of_study(path, season="witner")
+    with pytest.raises(GridshiftError, match="season winter is one of a study file"):
+        ScreenConfig(grid="case30", season="winter")
+    for limits, told in (
+        ('season = "spring"\n' + seasons, "line 4: limits.season: no season 'spring'"),
+        ('season = "summer"\nseasonal_factor = 0.8\n' + seasons, "line 5: .* chosen already"),
+        ("[limits.seasons]\nsummer = -1\n", r"line 5: limits.seasons.summer: -1 must be a pos"),
+        ("seasons = { a = [1] }\n", "line 4: .* give a table of numbers or texts"),
+    ):
+        with pytest.raises(ScenarioError, match=told):
+            ScreenConfig.of_study(study_of(limits))

@@ -2,18 +2,22 @@
 
 import base64
 import copy
+import io
 import json
 import re
 import subprocess
 import sys
 from dataclasses import replace
+from html import unescape
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 import scipy.stats
+from rich.console import Console
 
-from gridshift.grid.names import described_outage
+from gridshift.cli.screening_table import print_study
+from gridshift.grid.names import described, described_outage
 from gridshift.grid.readers import read_grid
 from gridshift.study import page_data
 from gridshift.study.report import number, percent, render, seconds
@@ -55,6 +59,39 @@ def test_the_page_names_every_outage_and_every_note(study):
         assert f">{described_outage(study.network, split['outage'])}<" in page
         assert data["splitting"][split["outage"]] == pytest.approx(split["mw_cut_off"], rel=1e-4)
     assert "something &lt;odd&gt;" in page
+
+
+def test_page_and_terminal_name_the_same_place_that_an_outage_adds_to_most(study):
+    console = Console(file=io.StringIO(), width=200, highlight=False)
+    print_study(console, study, len(study.rows), None)
+    lines = console.file.getvalue().splitlines()
+    page, named, intact = unescape(render(study)), 0, study.intact_row
+    for row in study.rows:
+        shares = {
+            label: (after, after - np.nan_to_num(before))
+            for labels, after_all, before_all in (
+                (study.network.bus_labels, outside(row), outside(intact)),
+                (study.network.branch_labels, row.branch_overload_probability,
+                 intact.branch_overload_probability),
+            )
+            for label, after, before in zip(labels, after_all, before_all, strict=True)
+        }  # fmt: skip
+        most = max((rise for _, rise in shares.values() if rise == rise), default=0.0)
+        (line,) = (line for line in lines if re.match(rf" *\d+ +{row.outage} ", line))
+        if most <= 0:
+            assert " +" not in line
+            continue
+        label = re.search(r"(\S+) \+", line)[1]
+        assert shares[label][1] == most
+        assert f"{label} +{100 * most:.1f}" in line
+        if said := page.partition(f">{described_outage(study.network, row.outage)}</a>: ")[2]:
+            assert said.startswith(f"{described(study.network, label)} is ")
+            named += 1
+    assert named > 0
+
+
+def outside(row):
+    return np.fmax(row.bus_under, 0) + np.fmax(row.bus_over, 0)
 
 
 def test_the_page_says_which_outages_cut_off_generation_and_how_much(study):

@@ -12,7 +12,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
+from gridshift.cli import main
 from gridshift.errors import GridshiftError, StorageError, WorkersLostError
 from gridshift.grid.readers import read_grid
 from gridshift.study import pieces, shared
@@ -222,7 +224,7 @@ def test_what_is_shared_is_valid_json_and_keeps_rates(tmp_path):
     listed = tmp_path / "list.txt"
     listed.write_text("line:1; tie; 0.5; 8\nline:2\n")
     done = shard(tmp_path / "s", 1, 1, replace(CONFIG, contingencies=str(listed)))
-    assert done.finished == 2
+    assert (done.finished, done.num_pieces) == (2, 2)
     told = next((tmp_path / "s").rglob("study.json")).read_text()
     json.loads(told, parse_constant=lambda constant: pytest.fail(constant))
     found = {row.outage: row for row in merge([tmp_path / "s"]).rows}
@@ -237,6 +239,15 @@ def test_a_plan_of_outages_that_cannot_be_studied_says_why():
     setting = set_up(config, crossed)
     with pytest.raises(GridshiftError, match="no range"):
         plan(setting, chosen_outages(setting))
+
+
+def test_a_shard_beyond_the_pieces_of_a_study_says_that_it_has_nothing_to_do(tmp_path):
+    (tmp_path / "list.txt").write_text("line:1\nline:2\n")
+    asked = ["screen", "case14", "--contingencies", str(tmp_path / "list.txt"), "--scenarios", "5"]
+    asked += ["--out", str(tmp_path / "out"), "--shard"]
+    told = CliRunner().invoke(main, [*asked, "3/4"]).stdout
+    assert "shard 3/4 has nothing to do, as the study is 2 pieces" in told
+    assert "shard 2/4 is done" in CliRunner().invoke(main, [*asked, "2/4"]).stdout
 
 
 @pytest.mark.parametrize("text", ["0/2", "3/2", "1", "a/b", "1/0", "-1/2"])

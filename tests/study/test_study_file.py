@@ -131,6 +131,11 @@ def test_files_are_looked_for_beside_the_study_file(case30, study_of, tmp_path, 
             r"line 8: loads.group\[2\].sd: -1 must be greater than 0",
         ),
         (
+            HEAD + '[[loads.group]]\ndistribution = "normal"\nsd = 10\n',
+            r"line 5: loads.group\[1\].sd: 10 is a standard deviation of 1,000 % of the nominal "
+            "power; a share of it is meant, for instance 0.1",
+        ),
+        (
             HEAD + '[[loads.group]]\ndistribution = "normal"\n',
             r"line 3: loads.group\[1\].sd: missing; give a number",
         ),
@@ -199,6 +204,12 @@ def test_what_does_not_fit_the_grid_is_told_with_its_line(case30, study_of):
     told = r"study.toml: line 7: loads.group\[2\].elements: no 'load:99' among the elements"
     with pytest.raises(ScenarioError, match=told):
         study.draw(case30)
+
+
+def test_a_wide_distribution_in_mw_or_about_a_large_mean_is_none_of_per_cent(case30, study_of):
+    text = HEAD + '[[loads.group]]\ndistribution = "normal"\nsd = 3\n'
+    assert study_of(text + "mean = 20\nbase_mw = 1\n").draw(case30).num_rows == 8
+    assert study_of(text + "mean = 4\n").draw(case30).num_rows == 8
 
 
 def test_a_missing_file_is_told():

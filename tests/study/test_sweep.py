@@ -232,7 +232,7 @@ def test_stored_rows_with_flipped_bytes_are_computed_anew_or_are_what_they_were(
         for key in keys:
             values = store.load(key)
             row = None if values is None else OutageRow.of_stored(
-                values, outage=values.get("outage", ""), num_buses=30, num_branches=41
+                values, outage=values.get("outage", ""), network=case30
             )  # fmt: skip
             if row is None:
                 damaged += 1

@@ -83,11 +83,12 @@ def adapt(
     surrogate: Path | None, certify: float | None, correct_share: float,
     error_bars: float | None, target_mae: float | None, base_name: str | None, as_json: bool,
 ) -> None:  # fmt: skip
-    """Adapt a base of the intact grid to one outage and measure the error.
+    """Adapt a base to one outage and measure the error.
 
-    The base is trained at first use and kept in the cache folder ($GRIDSHIFT_CACHE, or gridshift in
-    the user's cache), or taken from --surrogate. With --certify every row returned is
-    within the tolerance or marked. With --method auto the choice is for as many rows as --test.
+    The base is of the intact grid: trained at first use and kept in the cache folder
+    ($GRIDSHIFT_CACHE, or gridshift in the user's cache), or taken from --surrogate. With --certify
+    every row returned is within the tolerance or marked. With --method auto the choice is for as
+    many rows as --test.
     """
     from gridshift.adapt.methods import METHODS
     from gridshift.errors import GridshiftWarning

@@ -59,11 +59,11 @@ if TYPE_CHECKING:
 def bench(
     what: str, grid: str, scenarios: int, spread: float, seed: int, rounds: int, as_json: bool,
 ) -> None:  # fmt: skip
-    """Time exact power flow against other programs, in turns: one topology, or a whole study.
+    """Time exact power flow against other programs, in turns.
 
-    Those that aren't installed or can't solve the grid are left out, and it is said why. Nothing
-    else should run meanwhile. 'make bench', in a checkout, measures all grids and each
-    phase of a step.
+    It is of one topology, or a whole study. Programs that aren't installed or can't solve the grid
+    are left out, and it is said why. Nothing else should run meanwhile. 'make bench', in a
+    checkout, measures all grids and each phase of a step.
     """
     if what == "study":
         _study(grid, scenarios, spread, seed, rounds, as_json)

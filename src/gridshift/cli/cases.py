@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 @click.argument("case", metavar="[CASE]", required=False)
 @click.option("--outages", is_flag=True, help="List every single outage and what it cuts off.")
 def cases(case: str | None, outages: bool, as_json: bool) -> None:
-    """List the built-in grids and their source, or what one grid consists of.
+    """List the built-in grids, or what one grid consists of.
 
     CASE is a built-in name, a pandapower JSON file or a MATPOWER .m file. Built-in grids are
     pandapower's, some of which are not the ones of the same name in MATPOWER. With --outages each

@@ -58,7 +58,7 @@ comparison_options = in_order(grid_argument, outage_option, methods_option, meas
 )
 @comparison_options
 def compare(grid: str, as_json: bool, **asked: Any) -> None:
-    """Measure methods on one outage, exact solving among them: one table.
+    """Measure methods, exact solving among them, on one outage.
 
     Every method gets the same context and the same test rows, on one thread. Surrogates that
     aren't there yet are trained and kept, one for each transform and backbone that a method
@@ -96,9 +96,10 @@ def compare(grid: str, as_json: bool, **asked: Any) -> None:
     help="Picture to write: .svg, .png or .pdf.  [default: results/GRID-pareto.svg]",
 )  # fmt: skip
 def pareto(grid: str, out: Path | None, as_json: bool, **asked: Any) -> None:
-    """Draw error against time per row for all methods, exact solving among them.
+    """Draw error against time per row for all methods.
 
-    Says from how many scenarios of the outage on a method is faster than solving all exactly.
+    Exact solving is among them. Says from how many scenarios of the outage on a method is faster
+    than solving all exactly.
     """
     from gridshift.grid.readers import read_grid
     from gridshift.trial.pareto import SUFFIXES, save_pareto

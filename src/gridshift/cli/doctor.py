@@ -23,7 +23,7 @@ from gridshift.threads import usable_cores
     examples=["gridshift doctor", "gridshift doctor --json"],
 )
 def doctor(as_json: bool) -> None:
-    """Tell what is installed, how many threads there are, and whether the caches work.
+    """Tell what is installed, and whether the caches work.
 
     The exit code is 1 if something that gridshift needs is missing.
     """

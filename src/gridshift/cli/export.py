@@ -62,7 +62,7 @@ def export(
     grid: str, outage: str, method: str, context: int, spread: float, seed: int,
     base_name: str | None, surrogate: Path | None, out: Path, as_json: bool,
 ) -> None:  # fmt: skip
-    """Adapt the surrogate of the intact grid to one outage and write it as ONNX.
+    """Adapt a surrogate to one outage and write it as ONNX.
 
     The file has one input `x` and one output `y` (rows by columns, float64, per unit and radians);
     its metadata names every column, the grid and the outage. It is checked row by row against

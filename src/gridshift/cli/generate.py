@@ -80,7 +80,7 @@ def generate(
     grid: str | None, study: Path | None, form: str, threads: int | None, out: Path, as_json: bool,
     **options: Any,
 ) -> None:  # fmt: skip
-    """Write a data set of solved power flows, as models are trained on.
+    """Write a data set of solved power flows to train models on.
 
     Loads are drawn, generation shares what they differ, and every scenario is solved exactly; those
     without a solution are counted and left out. DIR/GRID/raw has the cases, DIR/GRID/labels what

@@ -53,7 +53,7 @@ def identify(
     grid: str, outage: str, context: int, spread: float, seed: int, base_name: str | None,
     surrogate: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
-    """Find which single outage explains solved cases best, from the cases alone.
+    """Find the single outage that explains solved cases best.
 
     Cases of --outage are drawn and solved; which one it was isn't told. Every line and transformer
     whose loss keeps the grid connected is tried: the base is compensated at the buses that it

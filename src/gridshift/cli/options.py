@@ -104,7 +104,7 @@ distributed_slack_option = click.option(
 )  # fmt: skip
 controls_option = click.option(
     "--controls", is_flag=True,
-    help="Let tap changers and shunts move in steps to hold their voltages.",
+    help="Let tap changers, shunts and phase shifters move to hold their voltages and flows.",
 )  # fmt: skip
 seed_option = click.option(
     "--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True,

@@ -35,7 +35,11 @@ def emit(payload: Mapping[str, Any], render: "Callable[[Console], None]", *, as_
 def table(
     title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], *, note: str = ""
 ) -> "Group":
-    """A titled table without side borders; a column named with a leading '>' is right-aligned."""
+    """A titled table without side borders.
+
+    A column named with a leading '>' is right-aligned; one with a leading '…' is of long names,
+    which are cut where the terminal is too narrow, so that a row stays a line.
+    """
     from rich.box import SIMPLE_HEAD
     from rich.console import Group
     from rich.table import Table
@@ -48,13 +52,19 @@ def table(
         show_edge=False,
         show_header=any(c.strip(">") for c in columns),
     )
+    cut = [name.startswith("…") for name in columns]
     for name in columns:
         right = name.startswith(">")
         drawn.add_column(
-            Text(name.removeprefix(">")), justify="right" if right else "left", overflow="fold"
+            Text(name.lstrip(">…")), justify="right" if right else "left", overflow="fold"
         )
     for row in rows:
-        drawn.add_row(*(Text(text(cell)) for cell in row))
+        drawn.add_row(
+            *(
+                Text(text(cell), no_wrap=True, overflow="ellipsis") if long else Text(text(cell))
+                for cell, long in zip(row, cut, strict=True)
+            )
+        )
     below = [Text(note, style="dim")] if note else []
     above = [Text(title, style="bold")] if title else []
     return Group(*above, drawn, *below)

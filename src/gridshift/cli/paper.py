@@ -62,7 +62,7 @@ def paper(
     name: str, scale: str, seeds: int | None, results: Path | None, stored: bool,
     page: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
-    """Measure a table or a figure of the paper and set it beside the paper's numbers.
+    """Measure a table or a figure beside the paper's numbers.
 
     NAME is an artefact, or list, all, claims or report. Rows that were measured are kept, and what
     is missing goes on from there, however it was interrupted. claims (the paper's statements, and

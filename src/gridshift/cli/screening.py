@@ -46,8 +46,10 @@ if TYPE_CHECKING:
         "base": "what it is made of; null for methods with a model of their own, or none",
         "surrogate": "where it came from: `trained` now, `reused` from the cache, `given` by "
         "--surrogate; null for methods that start from none",
-        "shard": "with --shard, and then only `num_outages` (of the study), `finished` (in the "
-        "folder), `resumed`, `out` beside it",
+        "shard": "with --shard, and then only `num_outages` (of the study), `num_pieces` (shards "
+        "that have something to do at most), `finished` (in the folder), `resumed`, `out` beside "
+        "it",
+        "num_pieces": "with --shard",
         "finished": "with --shard",
         "resumed": "with --shard",
         "out": "with --shard",
@@ -122,8 +124,14 @@ if TYPE_CHECKING:
     help="Count loadings beyond this multiple of the ratings apart.",
 )  # fmt: skip
 @click.option(
-    "--seasonal-factor", type=float, default=1.0, show_default=True,
-    help="What all ratings are multiplied by.",
+    "--seasonal-factor",
+    type=float,
+    help="What all ratings are multiplied by.  [default: 1, or as the season says]",
+)
+@click.option(
+    "--season", metavar="NAME",
+    help="One of the study file's, with ratings or a factor; --ratings and --seasonal-factor "
+    "come first.",
 )  # fmt: skip
 @click.option(
     "--workers", type=click.IntRange(1, 1024), help="Outages studied at once.  [default: all cores]"
@@ -151,7 +159,7 @@ def screen(
     surrogate: Path | None, target_mae: float | None, out: Path | None, export_to: Path | None,
     shard: str | None, scheduler: str, as_json: bool, **options: Any,
 ) -> None:  # fmt: skip
-    """Rank the outages of a grid by what they do under uncertainty.
+    """Rank a grid's outages by what they do under uncertainty.
 
     Every scenario of every outage is solved, unless --method names a surrogate: one of the intact
     grid (trained at first use and kept) is then adapted to each outage with a few exact solutions

@@ -83,6 +83,14 @@ COLUMNS = {
     "any_at_limit": "with --q-limits: share of scenarios with a generator at a reactive limit",
     "limit_bus": "bus whose generators are most often at one, empty if none ever are",
     "limit_probability": "how often",
+    "any_moved": "with --controls: share of scenarios in which a tap changer, shunt or phase "
+    "shifter moves",
+    "moved_control": "the one that moves in most, empty if none ever does",
+    "moved_probability": "in how many",
+    "end_control": "the one that is most often at its first or last position, if any ever is",
+    "end_probability": "how often",
+    "unsettled": "with --controls: share of scenarios in which they move without end; part of "
+    "`unsolved`",
     "added_severity": "severity less the intact grid's in the same scenarios",
     "added_probability": "`violation_probability` less the intact grid's",
     "added_bus": "bus whose expected violation grows most against the intact grid, if any does",
@@ -119,6 +127,8 @@ COLUMNS = {
     "bus_at_q_max": "with --q-limits: by bus, share of scenarios with its generators at the upper "
     "reactive limit",
     "bus_at_q_min": "by bus, the same of the lower one",
+    "control_moved": "with --controls: by control, share of scenarios in which it moves",
+    "control_at_end": "by control, share of scenarios with it at its first or last position",
     "branch_overload_probability": "by branch, share of scenarios with a loading above 1",
     "branch_emergency_probability": "by branch, share of scenarios beyond its emergency rating",
     "branch_overload": "by branch, expected loading beyond 1",

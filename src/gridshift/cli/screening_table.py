@@ -7,6 +7,7 @@ import numpy as np
 from gridshift.arguments import how_many
 from gridshift.cli.output import drawn_spread, table, text
 from gridshift.grid.contingency import candidate_elements
+from gridshift.study.verdict import Rise, largest_rises, worst_place
 from gridshift.trial.exact import EXACT
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ def print_study(console: "Console", result: "Screening", top: int, came_from: st
         console.print(f"generators share the imbalance by: {config.distributed_slack}")
     if config.q_limits:
         console.print(_at_limits(result))
+    if config.controls:
+        console.print(_moved(result))
     if result.beside:
         console.print(_beside(result))
     if result.system["num_with_rates"]:
@@ -75,11 +78,31 @@ def _at_limits(result: "Screening") -> str:
     return f"reactive limits: reached in {_percent(told)} % of the scenarios{most_often}"
 
 
+def _moved(result: "Screening") -> str:
+    """Which controls move most often, over all outages alike, and which are at an end."""
+    known = [row for row in result.rows if len(row.control_moved)]
+    if not known:
+        return "controls: the grid has none, or no outage could be studied"
+    labels, parts = [one.label for one in result.network.controls], []
+    for name, words in (("control_moved", "most often"), ("control_at_end", "at their end")):
+        shares = np.array([getattr(row, name) for row in known])
+        share = np.fmax(shares, 0).sum(0) / np.maximum(1, np.isfinite(shares).sum(0))
+        most = [c for c in np.argsort(-share, kind="stable")[:3].tolist() if share[c] > 0]
+        named = ", ".join(f"{labels[c]} {_percent(share[c])}" for c in most)
+        parts += [f"{words}, in %: {named}"] if named else []
+    moving = [row.any_moved for row in known if row.any_moved == row.any_moved]
+    told = _percent(float(np.mean(moving))) if moving else "-"
+    endless = max(row.unsettled for row in known)
+    parts += [f"without end in up to {_percent(endless)} %"] if endless > 0 else []
+    return "; ".join([f"controls: some move in {told} % of the scenarios", *parts])
+
+
 def _ranking(result: "Screening", top: int):
     shown, config = result.rows[:top], result.config
     unsolved = any(row.unsolved > 0 for row in shown)
     emergency = any(row.any_emergency > 0 for row in shown)
     predicted = any(row.mae["overall"] == row.mae["overall"] for row in shown)
+    rises = largest_rises(shown, result.intact_row)
     rows = [
         (
             rank,
@@ -89,13 +112,13 @@ def _ranking(result: "Screening", top: int):
             *([_percent(row.any_emergency)] if emergency else []),
             *([_percent(row.unsolved)] if unsolved else []),
             _where(row),
-            _adds(row) or None,
+            _adds(rise, result.network),
             *([row.mae["overall"]] if predicted else []),
         )
-        for rank, row in enumerate(shown, 1)
+        for rank, (row, rise) in enumerate(zip(shown, rises, strict=True), 1)
     ]
     columns = (
-        ">#", "outage", ">severity", ">violation\n(%)",
+        ">#", "…outage", ">severity", ">violation\n(%)",
         *([">emergency\n(%)"] if emergency else []), *([">unsolved\n(%)"] if unsolved else []),
         "worst at\n(% violated)", "it adds\n(%)", *([">error\n(p.u.)"] if predicted else []),
     )  # fmt: skip
@@ -128,23 +151,14 @@ def _where(row: "OutageRow") -> str | None:
 
 
 def _worst(row: "OutageRow") -> str:
-    """The branch or bus with the larger part in the severity, and how often."""
-    bus = row.worst_bus and f"{_place(row.worst_bus)} {_percent(row.worst_bus_probability)}"
-    branch = row.worst_branch and f"{row.worst_branch} {_percent(row.worst_branch_probability)}"
-    return (branch or bus) if not row.voltage_excess > row.overload_excess else (bus or branch)
+    """The worst place, and how often its limit is exceeded."""
+    label, share = worst_place(row)
+    return label and f"{_place(label)} {_percent(share)}"
 
 
-def _adds(row: "OutageRow") -> str:
-    """The branch or bus whose violation the outage makes more likely than on the intact grid."""
-    found = [
-        (share, f"{_place(label)} +{_percent(share)}")
-        for label, share in (
-            (row.added_branch, row.added_branch_probability),
-            (row.added_bus, row.added_bus_probability),
-        )
-        if label and share > 0
-    ]
-    return max(found)[1] if found else ""
+def _adds(rise: Rise, network: "Network") -> str | None:
+    """The branch or bus whose violation the outage makes more likely by most, and by how much."""
+    return f"{_place(rise.label(network))} +{_percent(rise.size)}" if rise.size > 0 else None
 
 
 def _place(label: str) -> str:

@@ -102,6 +102,7 @@ def finish_part(started: Started, shard: "Shard", folder: Path, *, as_json: bool
         "grid": started.setting.network.name,
         "shard": str(shard),
         "num_outages": found.num_outages,
+        "num_pieces": found.num_pieces,
         "finished": found.finished,
         "resumed": found.resumed,
         "out": str(folder),
@@ -109,8 +110,11 @@ def finish_part(started: Started, shard: "Shard", folder: Path, *, as_json: bool
 
     def render(console) -> None:
         when = "now" if found.finished == found.num_outages else "once all shards are there"
+        done = f"shard {shard} is done"
+        if shard.number > found.num_pieces:
+            done = f"shard {shard} has nothing to do, as the study is {found.num_pieces:,} pieces"
         console.print(
-            f"shard {shard} is done: {folder} has {found.finished:,} of {found.num_outages:,} "
+            f"{done}: {folder} has {found.finished:,} of {found.num_outages:,} "
             f"outages\n{when}: gridshift merge {folder}",
             soft_wrap=True,
         )
@@ -144,7 +148,7 @@ def finish_part(started: Started, shard: "Shard", folder: Path, *, as_json: bool
 def merge(
     folders: tuple[Path, ...], top: int, out: Path | None, export_to: Path | None, as_json: bool
 ) -> None:
-    """Make one study of the shards that 'gridshift screen --shard' wrote.
+    """Make one study of the shards that 'screen --shard' wrote.
 
     Shards may have shared a folder, or each had its own. Nothing is solved: an outage that is
     missing is an error that names its shard, which is then to be run again.
@@ -194,8 +198,9 @@ def shown(study: "Callable[[], Screening]", show: "Callable[[Screening], None]")
         "num_outages": "outages in the ranking",
         "num_solved": "those that are solved: of equal ones only one is",
         "num_rows": "power flows",
-        "us_per_row": "of one core of this machine, measured on some of the outages",
-        "ms_per_outage": "what an outage costs beside its rows",
+        "us_per_row": "of one core of this machine, measured on some of the outages; null where "
+        "scenarios are too few to tell",
+        "ms_per_outage": "what an outage costs beside its rows; with them where these are null",
         "core_hours": "of this machine's cores",
         "memory_gb": "of one worker, with the program, without rows",
         "merge_memory_gb": "of whoever puts all rows into one table",
@@ -223,9 +228,10 @@ def shown(study: "Callable[[], Screening]", show: "Callable[[Screening], None]")
 def plan(
     grid: str | None, study: Path | None, minutes: float, as_json: bool, **options: Any
 ) -> None:
-    """Tell beforehand what an exact study will cost, and into how many shards to cut it.
+    """Tell beforehand what an exact study will cost.
 
-    Some outages are tried with some of the scenarios; nothing is written.
+    It tells into how many shards to cut it, too. Some outages are tried with some of the scenarios;
+    nothing is written.
     """
     from gridshift.grid.readers import read_grid
     from gridshift.study.chosen_outages import chosen_outages
@@ -238,10 +244,11 @@ def plan(
 
     def render(console) -> None:
         told = found
+        row = "" if told.us_per_row is None else f"{text(told.us_per_row)} µs a row, "
         console.print(
             f"{told.grid}: {how_many(told.num_outages, 'outage')}, "
             f"{how_many(told.num_rows, 'power flow')}\n"
-            f"{text(told.us_per_row)} µs a row, {text(told.ms_per_outage)} ms an outage: "
+            f"{row}{text(told.ms_per_outage)} ms an outage{'' if row else ' with its rows'}: "
             f"{_hours(told.core_hours)} of one core\n"
             f"memory of a worker {size_text(1e9 * told.memory_gb)}, "
             f"of the merge {size_text(1e9 * told.merge_memory_gb)}, "

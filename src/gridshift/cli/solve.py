@@ -95,7 +95,7 @@ def solve(
     distributed_slack: "ShareBy | None", controls: bool, threads: int | None, out: Path | None,
     as_json: bool,
 ) -> None:  # fmt: skip
-    """Exact AC power flow for many load scenarios of one topology.
+    """Exact AC power flow for load scenarios of one topology.
 
     Rows without a solution are counted by reason. The exit code is 1 if they are the majority.
     """

@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gridshift.cli.options import distributed_slack_option, in_order, q_limits_option
+from gridshift.cli.options import (
+    controls_option,
+    distributed_slack_option,
+    in_order,
+    q_limits_option,
+)
 
 if TYPE_CHECKING:
     from gridshift.study.screening import ScreenConfig
@@ -40,6 +45,7 @@ studied_options = in_order(
     ),
     q_limits_option,
     distributed_slack_option,
+    controls_option,
     click.option(
         "--redistribute",
         type=click.Choice(["generators", "slack"]),

@@ -59,7 +59,7 @@ def train(
     grid: str, base_name: str, transform: str | None, paper: bool, steps: int | None,
     rows: int | None, spread: float, seed: int, out: Path, as_json: bool,
 ) -> None:  # fmt: skip
-    """Train a surrogate of the power flow of the intact grid and store it.
+    """Train a surrogate of the intact grid and store it.
 
     By default it is the one that the other commands train at first use for methods that need a
     network.

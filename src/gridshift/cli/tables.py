@@ -67,7 +67,7 @@ def fit_table(
     cases: Path, inputs: str, outputs: str, base: str, transform: str, hidden: int, steps: int,
     seed: int, out: Path, as_json: bool,
 ) -> None:  # fmt: skip
-    """Fit a model to a table of solved cases of one state of a grid.
+    """Fit a model to a table of solved cases of one grid state.
 
     TABLE is a parquet or CSV file with a row for each case and named columns of numbers, from any
     tool, in any units; a CSV file may have semicolons or tabs and decimal commas. PATTERNS are
@@ -165,11 +165,11 @@ def adapt_table(
     model: Path, context: Path, touching: str | None, between: tuple[str, ...], identify: bool,
     method: str | None, onnx: Path | None, out: Path, as_json: bool,
 ) -> None:  # fmt: skip
-    """Adapt a model to another state of the grid by ten solved cases of it, without gradients.
+    """Adapt a model to another grid state by ten solved cases.
 
-    DIR is a folder of `fit-table`, CONTEXT a table with the same columns. Name what the change
-    touches (--touching), for instance the buses at the ends of the line that is out, or let the
-    cases tell (--identify).
+    No gradients are needed. DIR is a folder of `fit-table`, CONTEXT a table with the same columns.
+    Name what the change touches (--touching), for instance the buses at the ends of the line that
+    is out, or let the cases tell (--identify).
     """
     from gridshift.exchange.table_model import TableModel
     from gridshift.exchange.tables import read_table

@@ -65,7 +65,16 @@ def dialect_of(table: pa.Table) -> Dialect:
 
 
 def write_csv(table: pa.Table, stream: pa.NativeFile, dialect: Dialect) -> None:
-    """Write a table to a binary stream, its cells told apart as the dialect has it."""
+    """Write a table to a binary stream, its cells told apart as the dialect has it; -0 as 0."""
+    table = pa.Table.from_arrays(
+        [
+            pc.call_function("add", [column, pa.scalar(0.0, column.type)])
+            if pa.types.is_floating(column.type)
+            else column
+            for column in table.columns
+        ],
+        names=table.column_names,
+    )
     if dialect.decimal == ".":
         pa_csv.write_csv(table, stream, pa_csv.WriteOptions(delimiter=dialect.delimiter))
         return

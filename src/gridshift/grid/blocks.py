@@ -12,16 +12,17 @@ def run_blocks(
 ) -> None:
     """Run a kernel over all blocks, which threads share: the caller and `threads - 1` others.
 
-    Each takes a piece and comes back for the next; a piece is long against handing it over.
+    Each takes a piece and comes back for the next; a piece is long against handing it over. One
+    thread alone takes everything at once.
     """
-    each = min(8, max(1, blocks // (16 * threads)))
+    each = min(8, max(1, blocks // (16 * threads))) if threads > 1 else 1
     size = max(1, -(-blocks // (each * threads)))
     pieces = deque((b, min(b + size, blocks)) for b in range(0, blocks, size))
 
     def work_off() -> None:
         work = None
-        while piece := _taken(pieces):
-            work = work or _taken(spare) or new()
+        while piece := taken(pieces):
+            work = work or taken(spare) or new()
             kernel(work, out, *piece)
         if work:
             spare.append(work)
@@ -36,7 +37,7 @@ def run_blocks(
             other.result()
 
 
-def _taken(items: Any) -> Any:
+def taken(items: Any) -> Any:
     """The last item, removed; None if there is none. Another thread can't come between."""
     try:
         return items.pop()

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from gridshift.arrays import Bool, Int, Real
-from gridshift.grid.blocks import run_blocks
+from gridshift.grid.blocks import run_blocks, taken
 from gridshift.grid.following import Origin, follow
 from gridshift.grid.kernels.chord import chord
 from gridshift.grid.kernels.statistics import NUM_OF_SCENARIO, solve_and_tally
@@ -22,7 +22,15 @@ from gridshift.grid.network import Network
 from gridshift.grid.newton import PLAIN_STEPS, Removed, retained
 from gridshift.grid.statistics import Limits, Statistics, Workspace
 from gridshift.grid.topology import RETAINED, Topologies, Topology
-from gridshift.grid.workspace import Batch, Branches, ChordWork, Rows, Stopping, interleaved
+from gridshift.grid.workspace import (
+    Batch,
+    Branches,
+    ChordWork,
+    FromIntact,
+    Rows,
+    Stopping,
+    interleaved,
+)
 
 Device = Literal["cpu", "gpu"]
 
@@ -33,6 +41,9 @@ ACCELERATE_FROM = 3
 NEAR = 1e-2
 """Mismatch, as a multiple of the tolerance base, below which Newton goes on from where the chord
 steps have led."""
+ACCELERATE_NEAR = 1
+"""The same for rows that start from their solutions on the intact grid: decision 0010."""
+NOWHERE = FromIntact(np.empty(0), np.empty(0), np.empty(0), np.empty(0, np.int64))
 CHUNK = 512
 """Rows that go to Newton's method at a time: bounds the memory they need."""
 
@@ -48,8 +59,19 @@ class Engine(Topologies):
             _ENGINES[intact] = cls(intact)
         return _ENGINES[intact]
 
-    def __init__(self, intact: Network):
-        super().__init__(intact)
+    @classmethod
+    def like(cls, network: Network, other: Network) -> "Engine":
+        """The engine of a grid as read that has another one's pattern and, nearly, its state.
+
+        What depends on the pattern is taken over, and nominal demand is solved from the other's
+        solution and judged by it: branches and shunts may differ in their admittances alone.
+        """
+        if network not in _ENGINES:
+            _ENGINES[network] = cls(network, cls.of(other))
+        return _ENGINES[network]
+
+    def __init__(self, intact: Network, other: "Engine | None" = None):
+        super().__init__(intact, other)
         self.load_bus = intact.load_bus.astype(np.int32)
         self.scheduled = np.append(interleaved(intact.scheduled), self.dependence.scheduled)
         self.num_loads = intact.num_loads
@@ -58,6 +80,7 @@ class Engine(Topologies):
         self.by_power = np.array([intact.rating_kind == "power"])
         self._no_branches = self._branches(())
         self._chord_spare: list[ChordWork] = []
+        self._tally_spare: list[tuple[ChordWork, Workspace]] = []
 
     def solve(
         self,
@@ -85,7 +108,7 @@ class Engine(Topologies):
             topology, load_p, load_q, tol=tol, threads=threads, powers=powers, loading=loading,
             device=device, limits=limits,
         )  # fmt: skip
-        good = (out.mismatch <= limit) & (out.retained >= RETAINED**2)
+        good = self.settled(out, tol)
         if good.all() or (topology.solved() and not topology.trusted):
             return out
         left = np.flatnonzero(~good)
@@ -125,14 +148,19 @@ class Engine(Topologies):
         self.run_blocks(kernel, out, rows, threads)
         return out
 
+    def settled(self, out: Rows, tol: float) -> Bool:
+        """(R,) rows that chord steps have led to an operating root."""
+        return (out.mismatch <= tol * self.unit) & (out.retained >= RETAINED**2)
+
     def count_rows(
         self, topology: Topology, load_p: Real, load_q: Real, limits: Limits, *, tol: float = 1e-8,
-        threads: int = 1, q_limits: Real | None = None,
+        threads: int = 1, q_limits: Real | None = None, intact: FromIntact = NOWHERE,
     ) -> tuple[Statistics, Real]:  # fmt: skip
         """As `chord_rows`, and solved rows are counted while their lanes are in cache.
 
-        No voltage is kept. Returns the statistics, and the mismatch of each row, NaN for those that
-        are left to `solve`. With `q_limits` (2 PV,) rows that exceed these are left, too.
+        Rows start from their solutions on the intact grid if these are given. No voltage is kept.
+        Returns the statistics, and the mismatch of each row, NaN for those that are left to
+        `solve`. With `q_limits` (2 PV,) rows that exceed these are left, too.
         """
         rows, parts = len(load_p), [Statistics(limits)]
         out = Rows.empty(
@@ -142,19 +170,22 @@ class Engine(Topologies):
         scenarios = np.full((NUM_OF_SCENARIO, rows), np.nan)
         if topology.solved(tol) and topology.trusted:
             batch = self.batch(topology, load_p, load_q, q_limits)
-            stopping = Stopping(tol * self.unit, CHORD_STEPS, ACCELERATE_FROM)
+            accelerate_from = ACCELERATE_NEAR if len(intact.order) else ACCELERATE_FROM
+            stopping = Stopping(tol * self.unit, CHORD_STEPS, accelerate_from)
 
             def kernel(statistics: Statistics, out: Rows, first: int, last: int) -> None:
-                chord = self._chord_spare.pop() if self._chord_spare else self.chord_work()
-                work = chord, Workspace.new(0, self.lanes.width), statistics.counts
+                chord, own = taken(self._tally_spare) or self._tally_work()
                 solve_and_tally(
-                    self.lanes, self.solving, batch, stopping, RETAINED**2, limits, scenarios, work,
-                    out, first, last,
+                    self.lanes, self.solving, batch, intact, stopping, RETAINED**2, limits,
+                    scenarios, (chord, own, statistics.counts), out, first, last,
                 )  # fmt: skip
-                self._chord_spare.append(chord)
+                self._tally_spare.append((chord, own))
 
             run_blocks(kernel, out, -(-rows // self.lanes.width), threads, parts,
                        lambda: Statistics(limits))  # fmt: skip
+        if len(intact.order):
+            scenarios[:, intact.order] = scenarios.copy()
+            out.mismatch[intact.order] = out.mismatch.copy()
         solved = ~np.isnan(scenarios[0])
         whole = solved.all()
         statistics = parts[0].merge(parts[1:])
@@ -227,6 +258,9 @@ class Engine(Topologies):
         widest = max(self.num_loads, 4 * self.num_branches, 2 * self.num_buses)
         width, single = self.lanes.width, self.solving.dtype
         return ChordWork.new(width, single, self.symbolic, self.num_buses, widest)
+
+    def _tally_work(self) -> tuple[ChordWork, Workspace]:
+        return self.chord_work(), Workspace.new(0, self.lanes.width)
 
     def _branches(self, removed: Removed) -> Branches:
         y = interleaved(self.branch_y).reshape(-1, 8)

@@ -21,8 +21,10 @@ class EqualOutages:
     def _classes(self) -> dict[str, list[str]]:
         """Of each element that has equals: all of them and itself, in the order of labels."""
         network, found = self.network, defaultdict(list)
+        moving = {branch for one in network.controls for branch in one.branches}
         for label, branches in network.elements.items():
-            if len(branches) == 1 and network.branch_in_service[branches[0]]:
+            alone = len(branches) != 1 or branches[0] in moving  # which may come to stand elsewhere
+            if not alone and network.branch_in_service[branches[0]]:
                 found[_signature(network, branches[0])].append(label)
         equal = [sorted(labels, key=label_order) for labels in found.values() if len(labels) > 1]
         return {label: labels for labels in equal for label in labels}

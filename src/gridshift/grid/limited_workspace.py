@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridshift.arrays import Bool, Int, Real
-from gridshift.grid.workspace import aligned
+from gridshift.grid.workspace import aligned, room_for_states
 
 
 class LimitedBuses(NamedTuple):
@@ -58,11 +58,7 @@ class LimitedStates(NamedTuple):
     ) -> "LimitedStates":
         """Room for `count` states, with the imbalances that they start from, if shared."""
         return cls(
-            voltage=np.empty((count, 2 * num_buses)),
-            mismatch=np.full(count, np.inf),
-            steps=np.zeros(count, np.int64),
-            growth=np.zeros(count),
-            orientation=np.zeros(count),
+            **room_for_states(count, num_buses),
             settled=np.zeros(count, bool),
             retained=np.zeros(count),
             side=np.zeros((count, num_limited)),

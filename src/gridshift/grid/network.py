@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from enum import IntEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
@@ -16,7 +16,7 @@ from gridshift.errors import OutageError
 from gridshift.grid.pi_model import bus_admittance
 
 if TYPE_CHECKING:
-    from gridshift.grid.controls import StepControl
+    from gridshift.grid.controls import Control
 
 
 class BusKind(IntEnum):
@@ -101,8 +101,9 @@ class Network:
     branch_emergency: Real = field(default_factory=lambda: np.full((), np.inf))
     """(E,) emergency rating (MATPOWER's RATE_C) by the rating, at least 1; inf: none."""
 
-    controls: "tuple[StepControl, ...]" = ()
-    """Tap changers and shunts that hold a voltage, where a solution is asked to move them."""
+    controls: "tuple[Control, ...]" = ()
+    """Tap changers, shunts and phase shifters that hold a voltage or a flow, where a solution is
+    asked to move them."""
 
     names: Mapping[str, str] = field(default_factory=dict, repr=False)
     """What the source calls its elements, by label; those without a name of their own are not
@@ -127,8 +128,7 @@ class Network:
         for name, shape in shapes.items():
             if not getattr(self, name).ndim:  # one number for all, as the defaults are
                 object.__setattr__(self, name, np.full(shape, getattr(self, name)))
-        for f in fields(self):
-            value = getattr(self, f.name)
+        for value in vars(self).values():
             if isinstance(value, np.ndarray):
                 value.setflags(write=False)
 
@@ -273,12 +273,12 @@ class Network:
             if not on[rows].any():
                 raise OutageError(f"{label} is already out of service in {self.name}")
             on[rows] = False
-        return replace(
-            self,
-            branch_in_service=on,
-            outage_of=self.intact,
-            outaged=tuple(sorted({*self.outaged, *outage})),
-        )
+        on.setflags(write=False)
+        out = tuple(sorted({*self.outaged, *outage}))
+        left = object.__new__(Network)  # faster than `replace`, as nothing else is to be checked
+        vars(left).update({name: getattr(self, name) for name in _FIELDS})
+        vars(left).update(branch_in_service=on, outage_of=self.intact, outaged=out)
+        return left
 
     def cut_off_buses(self) -> Int:
         """Buses without a path to any slack bus over branches in service, ascending."""
@@ -343,3 +343,4 @@ _SHARED = (
     *LOAD_SHARES,
 )  # fmt: skip
 """What an outage has in common with the network it is an outage of: what solving depends on."""
+_FIELDS = tuple(one.name for one in fields(Network))

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from gridshift.errors import StorageError
-from gridshift.grid.controls import StepControl
+from gridshift.grid.controls import Control
 from gridshift.grid.network import Network
 
-FORMAT = "gridshift network 6"
+FORMAT = "gridshift network 7"
 
 
 def network_content(network: Network, notes: Sequence[str], *, key: str) -> bytes:
@@ -55,7 +55,7 @@ def network_of(content: bytes, *, key: str) -> tuple[Network, list[str]]:
         told = json.loads(values.pop("json").tobytes())
         for name, value in told["network"].items():
             values[name] = tuple(value) if isinstance(value, list) else value
-        values["controls"] = tuple(StepControl.of(one) for one in values["controls"])
+        values["controls"] = tuple(Control.of(one) for one in values["controls"])
         return Network(**values), list(told["notes"])
     except (EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile) as problem:
         raise StorageError(f"no network: {problem}") from None

@@ -13,7 +13,7 @@ from gridshift.grid.kernels.lanes import Lanes
 from gridshift.grid.kernels.newton import newton_states
 from gridshift.grid.network import Network
 from gridshift.grid.pi_model import bus_admittance
-from gridshift.grid.symbolic import analyse
+from gridshift.grid.symbolic import analyse, revalued
 from gridshift.grid.voltage_dependence import Dependence, constant_parts
 from gridshift.grid.workspace import NewtonBatch, NewtonRule, NewtonWork, States, interleaved
 
@@ -30,8 +30,8 @@ Removed = tuple[int, ...]
 class Newton:
     """What depends on the grid alone, and Newton's method on it in lanes."""
 
-    def __init__(self, intact: Network):
-        self.symbolic = analyse(intact)
+    def __init__(self, intact: Network, other: "Newton | None" = None):
+        self.symbolic = revalued(other.symbolic, intact) if other else analyse(intact)
         self.num_buses, self.num_branches = intact.num_buses, intact.num_branches
         self.newton_lanes = Lanes(NEWTON_LANES)
         self.pq, self.kind, self.shunt = intact.pq, intact.bus_kind, intact.bus_shunt

@@ -10,7 +10,7 @@ import numpy as np
 from gridshift.arguments import number, whole_number
 from gridshift.arrays import Int, Real
 from gridshift.errors import GridshiftError
-from gridshift.grid.controls import solve_controlled
+from gridshift.grid.controlled_rows import positions_of_rest, solve_controlled
 from gridshift.grid.engine import Device
 from gridshift.grid.equations import branch_loading, branch_powers
 from gridshift.grid.following import NEWTON_STEPS, Followed, Origin, follow
@@ -60,7 +60,8 @@ def solve(
         q_limits: keep the reactive limits of generators, row by row (`reactive`).
         distributed_slack: generators that share losses and changes of demand, by `generation`,
             `headroom` or as `given` in the source (`SlackShares.of`); None: the slack bus alone.
-        controls: let tap changers and shunts move to hold their voltages (`controls`).
+        controls: let tap changers, shunts and phase shifters move (`controlled_rows`); where an
+            outage cuts buses off, `positions` are those of what is left.
         device: where the chord steps run, 'cpu' or 'gpu' (CUDA; not measured on a device yet).
 
     Raises:
@@ -75,25 +76,27 @@ def solve(
     max_iterations, threads = int(max_iterations), int(threads)  # numpy's small ones overflow
     _require_room(network, num_rows, powers=powers, loading=loading)
     prepared = grid if isinstance(grid, Prepared) else prepare(grid)
+    shares = distributed_slack
+    if shares is not None and not isinstance(shares, SlackShares):
+        whole = not len(prepared.cut_off)
+        shares = SlackShares.of(network.outage_of or network, shares) if whole or controls else None
+    rows_at = partial(
+        solve, tol=tol, max_iterations=max_iterations, threads=threads, powers=powers,
+        loading=loading, q_limits=q_limits, distributed_slack=shares, device=device,
+    )  # fmt: skip
     if len(prepared.cut_off):
         cut = islanded(prepared, num_rows)
         nowhere = np.zeros(cut.voltage.shape, np.int8)
-        return replace(cut, at_limit=nowhere if q_limits else None)
-    if controls:
-        shares = distributed_slack
-        if shares is not None and not isinstance(shares, SlackShares):
-            shares = SlackShares.of(network.outage_of or network, shares)
-        rows_at = partial(
-            solve, tol=tol, max_iterations=max_iterations, threads=threads, powers=powers,
-            loading=loading, q_limits=q_limits, distributed_slack=shares, device=device,
+        rest = partial(rows_at, powers=False, loading=False, controls=True)
+        return replace(
+            cut, at_limit=nowhere if q_limits else None,
+            positions=positions_of_rest(network, loads, rest) if controls else None,
         )  # fmt: skip
+    if controls:
         return solve_controlled(network, loads, rows_at)
     wanted = {"powers": powers, "loading": loading}
     flows = {name: of for name, of in FLOWS.items() if wanted[name]}
-    if distributed_slack is not None:
-        shares = distributed_slack
-        if not isinstance(shares, SlackShares):
-            shares = SlackShares.of(network.outage_of or network, shares)
+    if shares is not None:
         limits = ReactiveLimits.of(network) if q_limits else None
         found = solve_shared(prepared, loads, shares, limits, tol=tol, threads=threads, flows=flows)
         nowhere = np.zeros(found.voltage.shape, np.int8)

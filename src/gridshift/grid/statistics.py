@@ -78,6 +78,11 @@ class Limits(NamedTuple):
         y = np.where(gone[:, None], 0.0, self.admittance.reshape(-1, 8))
         return self._replace(admittance=y.ravel())
 
+    def moved(self, network: Network) -> "Limits":
+        """The same limits with the admittances of this network."""
+        y = np.where(network.branch_in_service[:, None], network.branch_y, 0)[self.rated]
+        return self._replace(admittance=interleaved(y))
+
 
 def rated_branches(network: Network) -> Int:
     """Branches whose loading is counted, in service or not."""
@@ -116,11 +121,11 @@ class Counts(NamedTuple):
         none = np.iinfo(np.int64).max, np.iinfo(np.int64).min
         return cls(
             bus_sums=np.zeros((buses, 4, 2), np.int64),
-            bus_extremes=np.tile(np.array(none), (buses, 1)),
+            bus_extremes=np.full((buses, 2), none),
             under=np.zeros(buses, np.int64),
             over=np.zeros(buses, np.int64),
             branch_sums=np.zeros((branches, 2, 2), np.int64),
-            branch_extremes=np.tile(np.array(none), (branches, 1)),
+            branch_extremes=np.full((branches, 2), none),
             overloaded=np.zeros(branches, np.int64),
             emergency=np.zeros(branches, np.int64),
             bus_bins=np.zeros((buses, NUM_BINS), np.int32),
@@ -194,13 +199,19 @@ class Statistics:
     def __post_init__(self) -> None:
         self.counts = Counts.empty(len(self.limits.low), len(self.limits.branch_bus) // 2)
 
-    def add(self, voltage: Real) -> None:
-        """Add rows (n, 2 B) of real and imaginary parts, all of them finite."""
+    def add(self, voltage: Real, limits: Limits | None = None) -> None:
+        """Add rows (n, 2 B) of real and imaginary parts, all of them finite.
+
+        Args:
+            voltage: the rows.
+            limits: `Limits.moved`, if the rows have other admittances.
+        """
+        limits = limits or self.limits
         self._work = self._work or Workspace.new(len(self.limits.low), _LANES.width)
         for first in range(0, len(voltage), MOST_ROWS):
             rows = voltage[first : first + MOST_ROWS]
             scenarios = np.empty((NUM_OF_SCENARIO, len(rows)))
-            tally(_LANES, self.limits, rows, self._work, self.counts, scenarios)
+            tally(_LANES, limits, rows, self._work, self.counts, scenarios)
             self._scenarios.append(scenarios)
         self.num_rows += len(voltage)
 
@@ -209,11 +220,11 @@ class Statistics:
         self._scenarios.append(scenarios)
         self.num_rows += scenarios.shape[1]
 
-    def add_complex(self, voltage: Complex) -> None:
-        """Add rows (n, B); those that are not finite are left out."""
+    def add_complex(self, voltage: Complex, limits: Limits | None = None) -> None:
+        """Add rows (n, B) as `add`; those that are not finite are left out."""
         finite = np.isfinite(voltage).all(1)
         kept = voltage if finite.all() else voltage[finite]
-        self.add(np.ascontiguousarray(kept).view(np.float64))
+        self.add(np.ascontiguousarray(kept).view(np.float64), limits)
 
     def merge(self, others: Iterable["Statistics"]) -> "Statistics":
         """This one with what others of the same limits have counted; the order doesn't matter."""

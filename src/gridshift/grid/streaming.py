@@ -8,8 +8,11 @@ from numpy.typing import NDArray
 
 from gridshift.arrays import Bool, Int, Real
 from gridshift.grid.blocks import run_blocks
+from gridshift.grid.controlled_rows import at_rest
+from gridshift.grid.controls import ControlCounts, grid_of_row
 from gridshift.grid.distributed_slack import DistributedSlack
 from gridshift.grid.engine import Engine
+from gridshift.grid.intact_rows import from_nominal
 from gridshift.grid.limited_chords import solved
 from gridshift.grid.network import Network
 from gridshift.grid.powerflow import solve
@@ -17,10 +20,15 @@ from gridshift.grid.prepared import Prepared, prepare
 from gridshift.grid.reactive import ReactiveLimits
 from gridshift.grid.scenarios import LoadScenarios, demands
 from gridshift.grid.slack_shares import SlackShares
+from gridshift.grid.solution import BatchSolution, RowStatus
 from gridshift.grid.statistics import Limits, Statistics
+from gridshift.grid.topology import RETAINED
+from gridshift.grid.workspace import FromIntact
 
 BLOCK_BYTES = 1 << 22
 """Voltages of one block."""
+MOVED_BYTES = 1 << 26
+"""Voltages of rows whose controls move, which are solved together."""
 MOST_ROWS = 512
 """Rows of a block from which handing it over no longer counts."""
 
@@ -36,6 +44,8 @@ class Streamed(NamedTuple):
     """(2, B) rows with the generators of a bus at their upper and at their lower reactive limit."""
     any_at_limit: int
     """Rows with generators at a limit anywhere."""
+    controls: ControlCounts | None = None
+    """What became of the controls, if they may move."""
 
     @property
     def solved(self) -> Bool:
@@ -49,13 +59,17 @@ class Streamed(NamedTuple):
         mismatch = np.concatenate([self.mismatch, *(one.mismatch for one in others)])
         at_limit = np.sum([self.at_limit, *(one.at_limit for one in others)], axis=0)
         reached = self.any_at_limit + sum(one.any_at_limit for one in others)
-        return Streamed(statistics, mismatch, at_limit, reached)
+        controls = self.controls
+        for one in others:
+            controls = controls.plus(one.controls) if controls and one.controls else None
+        return Streamed(statistics, mismatch, at_limit, reached, controls)
 
     def stored(self) -> dict[str, np.ndarray]:
         """Everything as arrays; `of_stored` makes it again."""
         return self.statistics.stored() | {
             "mismatch": self.mismatch, "at_limit": self.at_limit,
             "any_at_limit": np.array(self.any_at_limit),
+            **(self.controls.stored() if self.controls else {}),
         }  # fmt: skip
 
     @classmethod
@@ -66,16 +80,19 @@ class Streamed(NamedTuple):
             KeyError, ValueError: they are of another grid.
         """
         statistics, reached = Statistics.of_stored(limits, values), int(values["any_at_limit"])
-        return cls(statistics, values["mismatch"], values["at_limit"], reached)
+        moved = ControlCounts.of_stored(values) if "controls_moved" in values else None
+        return cls(statistics, values["mismatch"], values["at_limit"], reached, moved)
 
 
 def stream_rows(
     network: Network, loads: LoadScenarios, limits: Limits, *, tol: float = 1e-8, threads: int = 1,
-    q_limits: bool = False, distributed_slack: SlackShares | None = None,
+    q_limits: bool = False, distributed_slack: SlackShares | None = None, controls: bool = False,
+    start: Callable[[Prepared], FromIntact] = from_nominal,
 ) -> Streamed:  # fmt: skip
     """Solve every row as `solve` does and count its voltages while they are in cache.
 
-    Rows take chord steps in lanes; those that these don't settle are solved together afterwards.
+    Rows take chord steps in lanes; those that these don't settle, or whose controls move, are
+    solved together afterwards.
 
     Args:
         network: the topology, which leaves no bus without supply.
@@ -85,6 +102,8 @@ def stream_rows(
         threads: that share the rows; results don't depend on it, bit for bit.
         q_limits: whether rows keep the reactive limits of generators.
         distributed_slack: generators that share the imbalance; None: the slack bus alone.
+        controls: let tap changers, shunts and phase shifters move.
+        start: where rows that take plain chord steps start on a topology (`IntactRows`).
 
     Raises:
         ScenarioError: arrays whose shape does not fit the network.
@@ -94,25 +113,52 @@ def stream_rows(
     kept = ReactiveLimits.of(network) if q_limits else None
     at_limit = np.zeros((3, network.num_buses + 1), np.int64)
     chords = _chords(prepared, kept, distributed_slack, load_p, load_q, tol)
+    moving = controls and bool(network.controls)
+    if moving:
+        chords = _resting(prepared, kept, chords, load_p, load_q, tol)
     if chords is None:
         statistics, mismatch = prepared.engine.count_rows(
             prepared.topology, load_p, load_q, limits, tol=tol, threads=threads,
-            q_limits=None if kept is None else kept.of_pv,
+            q_limits=None if kept is None else kept.of_pv, intact=start(prepared),
         )  # fmt: skip
     else:
         size = rows_at_once(prepared.engine, len(load_p))
         statistics, mismatch = _in_blocks(chords, limits, len(load_p), size, threads, at_limit)
     left = np.flatnonzero(np.isnan(mismatch))
-    if len(left):
+    counts = ControlCounts.at_rest(network, len(mismatch) - len(left))
+    most = max(1, MOVED_BYTES // (16 * network.num_buses)) if moving else max(1, len(left))
+    for first in range(0, len(left), most):
+        rows = left[first : first + most]
         solution = solve(
-            prepared, loads.rows(left), tol=tol, threads=threads, q_limits=q_limits,
-            distributed_slack=distributed_slack,
+            prepared, loads.rows(rows), tol=tol, threads=threads, q_limits=q_limits,
+            distributed_slack=distributed_slack, controls=moving,
         )  # fmt: skip
-        statistics.add_complex(solution.voltage)
-        mismatch[left] = np.where(solution.solved, solution.mismatch, np.nan)
+        mismatch[rows] = np.where(solution.solved, solution.mismatch, np.nan)
         if solution.at_limit is not None:
             _add_sides(at_limit, solution.at_limit)
-    return Streamed(statistics, mismatch, at_limit[:2, :-1], int(at_limit[2, -1]))
+        _add_voltages(statistics, solution)
+        if moving:
+            unsettled = int((solution.status == RowStatus.UNSETTLED_CONTROLS).sum())
+            positions = np.asarray(solution.positions)[solution.solved]
+            counts = counts.plus(ControlCounts.of(network, positions, unsettled=unsettled))
+    counts = counts if controls else None
+    return Streamed(statistics, mismatch, at_limit[:2, :-1], int(at_limit[2, -1]), counts)
+
+
+def _add_voltages(statistics: Statistics, solution: BatchSolution) -> None:
+    """Count solved rows, those at the same positions of controls with their admittances."""
+    if solution.positions is None:
+        statistics.add_complex(solution.voltage)
+        return
+    solved = np.flatnonzero(solution.solved)
+    if not len(solved):
+        return
+    _, one, group = np.unique(
+        solution.positions[solved], axis=0, return_index=True, return_inverse=True
+    )
+    for g, at in enumerate(one.tolist()):
+        limits = statistics.limits.moved(grid_of_row(solution, int(solved[at])))
+        statistics.add_complex(solution.voltage[solved[group.ravel() == g]], limits)
 
 
 class _Found(NamedTuple):
@@ -126,10 +172,13 @@ class _Found(NamedTuple):
     """(n, B) limits that generators are at; None: nowhere."""
 
 
+Chords = Callable[[slice], _Found]
+
+
 def _chords(
     prepared: Prepared, kept: ReactiveLimits | None, shares: SlackShares | None, load_p: Real,
     load_q: Real, tol: float,
-) -> Callable[[slice], _Found] | None:  # fmt: skip
+) -> Chords | None:  # fmt: skip
     """Chord steps for a block of rows; None for the plain ones, that are counted in their lanes."""
     limit = tol * prepared.engine.unit
     if shares is not None:
@@ -163,8 +212,35 @@ def _limited_chords(
     return limited
 
 
+def _resting(
+    prepared: Prepared, kept: ReactiveLimits | None, chords: Chords | None, load_p: Real,
+    load_q: Real, tol: float,
+) -> Chords:  # fmt: skip
+    """Chord steps for a block of rows, of which those whose controls would move are not solved."""
+    engine, limit = prepared.engine, tol * prepared.engine.unit
+    limits = None if kept is None else kept.of_pv
+
+    def plain(part: slice) -> _Found:
+        found = engine.chord_rows(
+            prepared.topology, load_p[part], load_q[part], tol=tol, limits=limits
+        )
+        good = (found.mismatch <= limit) & (found.retained >= RETAINED**2)
+        if limits is not None:
+            good &= found.excess <= limit
+        return _Found(found.voltage, found.mismatch, good, None)
+
+    def resting(part: slice) -> _Found:
+        found = (chords or plain)(part)
+        good = found.good.copy()
+        voltage = found.voltage[good].view(np.complex128)
+        good[good] = at_rest(prepared.network, voltage)
+        return found._replace(good=good)
+
+    return resting
+
+
 def _in_blocks(
-    chords: Callable[[slice], _Found], limits: Limits, rows: int, size: int, threads: int,
+    chords: Chords, limits: Limits, rows: int, size: int, threads: int,
     at_limit: Int,
 ) -> tuple[Statistics, Real]:  # fmt: skip
     """Rows in blocks whose voltages caches hold; the mismatch of those not solved is NaN.

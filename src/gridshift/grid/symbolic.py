@@ -174,6 +174,13 @@ def analyse(network: Network) -> Symbolic:
     )
 
 
+def revalued(symbolic: Symbolic, network: Network) -> Symbolic:
+    """The same for a grid with other admittances at the same places."""
+    row = np.repeat(symbolic.node_bus[symbolic.row_node], np.diff(symbolic.row_ptr)).astype(int)
+    part_value, _ = _contributions(network, row, symbolic.entry_bus.astype(int))
+    return symbolic._replace(part_value=part_value)
+
+
 def _ordered(pattern: sp.csr_array, size: Int) -> tuple[Int, Int, Int]:
     """Buses in elimination order, and the later neighbours of each when it goes, row by row.
 

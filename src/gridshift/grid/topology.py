@@ -65,8 +65,9 @@ class Topology:
 class Topologies(Newton):
     """Finds the operating root of a grid and of its outages at nominal demand."""
 
-    def __init__(self, root: Network):
-        super().__init__(root)
+    def __init__(self, root: Network, other: "Topologies | None" = None):
+        super().__init__(root, other)
+        self._near = other.intact if other else None
         self.lanes = Lanes(chord_lanes(root.num_buses))
         self.solving = Lanes(self.lanes.width, "float32")
         """Precision of chord steps, and so of the factors that a topology keeps."""
@@ -91,8 +92,10 @@ class Topologies(Newton):
 
     @property
     def _known(self) -> Topology | None:
-        """The intact grid, once there is one whose nominal point is its operating root."""
-        return self._intact if self._intact and self._intact.solved() else None
+        """The intact grid, once there is one whose nominal point is its operating root, or a grid
+        that is nearly the same."""
+        known = (one for one in (self._intact, self._near) if one and one.solved())
+        return next(known, None)
 
     def prepare(
         self, removed: Sequence[Removed], *, start: Real | None = None, tol: float = 1e-10

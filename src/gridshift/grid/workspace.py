@@ -1,6 +1,6 @@
 """Arrays that the kernels read and write, as named tuples, and how they are laid out in memory."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,6 +86,19 @@ class NewtonRule(NamedTuple):
     """Write factors and admittances."""
 
 
+class FromIntact(NamedTuple):
+    """Solutions of rows on the intact grid, to start from; empty arrays: from the nominal point."""
+
+    voltage: Real
+    """(blocks * 2 B * W,) in blocks of lanes, the last of them filled up with its last row."""
+    power: Real
+    """(blocks * (2 B + 6 K) * W,) specified injections, in the same order."""
+    turn: Real
+    """(2 B,) nominal voltages after the outage over those before, real and imaginary parts."""
+    order: Int
+    """(R,) which row is where: rows that take as many steps are neighbours."""
+
+
 class Branches(NamedTuple):
     """Branches of one topology as the flow kernels read them."""
 
@@ -97,6 +110,17 @@ class Branches(NamedTuple):
     """(2 E,) one over the squared rating of each end, p.u.; 0 where there is none."""
     by_power: np.ndarray
     """(1,) whether ratings limit apparent power rather than current."""
+
+
+def room_for_states(count: int, num_buses: int) -> dict[str, Any]:
+    """What `States` and `LimitedStates` have in common, for so many of them."""
+    return {
+        "voltage": np.empty((count, 2 * num_buses)),
+        "mismatch": np.full(count, np.inf),
+        "steps": np.zeros(count, np.int64),
+        "growth": np.zeros(count),
+        "orientation": np.zeros(count),
+    }
 
 
 class States(NamedTuple):
@@ -120,11 +144,7 @@ class States(NamedTuple):
         """Room for `count` states, for their factors and admittances only with `keep`."""
         kept = count if keep else 0
         return cls(
-            voltage=np.empty((count, 2 * num_buses)),
-            mismatch=np.full(count, np.inf),
-            steps=np.zeros(count, np.int64),
-            growth=np.zeros(count),
-            orientation=np.zeros(count),
+            **room_for_states(count, num_buses),
             factors=np.empty((kept, symbolic.num_factors)),
             admittance=np.empty((kept, 2 * symbolic.num_entries)),
             power=np.empty((kept, 2 * num_buses)),

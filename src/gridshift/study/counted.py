@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from gridshift.arrays import Int, Real
+from gridshift.grid.controls import ControlCounts
 from gridshift.grid.network import Network
 from gridshift.grid.powerflow import RowStatus
 from gridshift.grid.statistics import Statistics
@@ -85,6 +86,35 @@ def limits_reached(
         "limit_probability": _at(high + low, bus),
         "bus_at_q_max": high,
         "bus_at_q_min": low,
+    }
+
+
+def controls_moved(
+    intact: Network, network: Network, counts: ControlCounts, num_rows: int
+) -> dict[str, Any]:
+    """Columns on controls.
+
+    Args:
+        intact: whose controls they are.
+        network: the grid after the outage, which may have fewer.
+        counts: of all scenarios.
+        num_rows: scenarios with a solution.
+    """
+    shares = np.full((2, len(intact.controls)), np.nan)
+    place = {one.label: c for c, one in enumerate(intact.controls)}
+    for c, one in enumerate(network.controls):
+        if one.on(network) and num_rows:
+            shares[:, place[one.label]] = counts.moved[c] / num_rows, counts.at_end[c] / num_rows
+    labels = tuple(one.label for one in intact.controls)
+    (moved, at_end), most = shares, [_worst(share) for share in shares]
+    return {
+        "any_moved": counts.any_moved / num_rows if num_rows else np.nan,
+        "moved_control": _label(labels, most[0]),
+        "moved_probability": _at(moved, most[0]),
+        "end_control": _label(labels, most[1]),
+        "end_probability": _at(at_end, most[1]),
+        "control_moved": moved,
+        "control_at_end": at_end,
     }
 
 

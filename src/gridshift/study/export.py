@@ -15,7 +15,8 @@ from gridshift.study.screening import Screening
 
 NUM_OUTAGES = 5
 """The worst outages, of each of which there is a picture."""
-TABLES = ("outages", "buses", "branches")
+TABLES = ("outages", "buses", "branches", "controls")
+"""The last one of a study with controls alone."""
 
 
 def export(study: Screening, folder: str | Path) -> list[Path]:
@@ -28,7 +29,7 @@ def export(study: Screening, folder: str | Path) -> list[Path]:
         StorageError: one of them cannot be written.
     """
     folder, written = Path(folder), []
-    for name in TABLES:
+    for name in TABLES if study.config.controls else TABLES[:-1]:
         frame = getattr(study, name)
         with replacing(folder / f"{name}.csv") as part:
             frame.to_csv(part, index=False)

@@ -119,6 +119,24 @@ def branches_frame(study: "Screening") -> "pd.DataFrame":
     return table.frame()
 
 
+def controls_frame(study: "Screening") -> "pd.DataFrame":
+    """A row for each outage and control of a study with controls: how often it `moved` from its
+    `start`, and was `at_end`, its first or last position; shares of scenarios, NaN where it is out
+    of service. `first` and `last` are these positions, as the source counts."""
+    controls = study.network.controls
+    labels = [one.label for one in controls]
+    table = _Table(_studied(study, "control_moved"), np.arange(len(controls)), column="control",
+                   labels=labels)  # fmt: skip
+    table.repeat("name", _names(study, labels))
+    ends = np.array([(one.start, *one.range) for one in controls]).reshape(-1, 3)
+    for name, at in zip(("start", "first", "last"), ends.T, strict=True):
+        called = [float(one.called(p)) for one, p in zip(controls, at.tolist(), strict=True)]
+        table.repeat(name, np.array(called))
+    for name in ("moved", "at_end"):
+        table.add(name, lambda row, name=name: getattr(row, f"control_{name}"))
+    return table.frame()
+
+
 def rating_ka(network: Network) -> Real:
     """(E,) rating at the first end that has one, kA; NaN for none.
 

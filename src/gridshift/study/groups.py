@@ -15,6 +15,9 @@ from gridshift.study.sampling import Mixing, area_mixing, matrix_mixing
 
 Reactive = Literal["follows", "independent", "fixed"]
 CorrelationKind = Literal["common", "area", "matrix"]
+WIDEST = 1.0
+"""Standard deviation, as a share of the nominal power or of a larger mean, beyond which per cent or
+MW are meant."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +43,11 @@ class Group:
             raise UncertaintyError(("reactive",), told)
         if self.base_mw is not None and finite(self.base_mw, "base_mw") <= 0:
             raise UncertaintyError(("base_mw",), f"{self.base_mw:g} must be greater than 0")
+        sd, mean = (getattr(self.distribution, name, 1.0) for name in ("sd", "mean"))
+        if self.base_mw is None and sd > WIDEST * max(1.0, abs(mean)):
+            told = f"{sd:g} is a standard deviation of {sd:,.0%} of the nominal power"
+            told += "; a share of it is meant, for instance 0.1; for MW say base_mw = 1"
+            raise UncertaintyError(("sd",), told.replace("%", " %", 1))
 
 
 @dataclass(frozen=True, kw_only=True)

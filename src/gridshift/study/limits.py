@@ -6,17 +6,77 @@ rating.
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
-from gridshift.arguments import how_many
+from gridshift.arguments import how_many, shown
 from gridshift.arrays import Bool, Real
 from gridshift.errors import GridshiftError
 from gridshift.grid.network import Network
+from gridshift.study.description import UncertaintyError, nearest
 
 UNITS = ("mva", "ka")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """Limits as a study file gives them; None: the grid's own.
+
+    Raises:
+        UncertaintyError: a factor that is not positive, a season that is not there, or one beside
+            a factor.
+    """
+
+    v_min: float | None = None
+    """Of every bus, p.u."""
+    v_max: float | None = None
+    rating_mva: float | None = None
+    """Of branches that the grid gives none."""
+    ratings: str | None = None
+    """Table of normal and emergency ratings by element; a file beside the study file."""
+    emergency_factor: float | None = None
+    """Second limit of each branch that the table gives none, as a multiple of its rating."""
+    seasonal_factor: float | None = None
+    """What all ratings are multiplied by."""
+    seasons: Mapping[str, float | str] = field(default_factory=dict)
+    """By name what all ratings are multiplied by then, or the table of ratings that holds then."""
+    season: str | None = None
+    """The one that is studied."""
+
+    def __post_init__(self) -> None:
+        for name, value in self.seasons.items():
+            if not isinstance(value, str) and not 0 < value < float("inf"):
+                told = f"{value:g} must be a positive number, or the name of a table of ratings"
+                raise UncertaintyError(("seasons", name), told)
+        if self.season is not None and self.seasonal_factor is not None:
+            told = f"season {shown(self.season)} is chosen already; leave one of them out"
+            raise UncertaintyError(("seasonal_factor",), told)
+        self.options()
+
+    def options(self, season: str | None = None) -> dict[str, Any]:
+        """The limits by the names of `ScreenConfig`, in this season or else in that chosen here.
+
+        Raises:
+            UncertaintyError: there is no such season.
+        """
+        season = self.season if season is None else season
+        told: dict[str, Any] = {
+            "v_min": self.v_min, "v_max": self.v_max, "rating_mva": self.rating_mva,
+            "ratings": self.ratings, "emergency_rating": self.emergency_factor,
+            "seasonal_factor": self.seasonal_factor, "season": season,
+        }  # fmt: skip
+        if season is None:
+            return told
+        if season not in self.seasons:
+            near = nearest(season, [*self.seasons])
+            raise UncertaintyError(
+                ("season",), f"no season {shown(season)} in limits.seasons{near}"
+            )
+        value = self.seasons[season]
+        return told | {"ratings" if isinstance(value, str) else "seasonal_factor": value}
 
 
 @dataclass(frozen=True, kw_only=True)

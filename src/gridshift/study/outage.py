@@ -45,7 +45,7 @@ def screen_outages(setting: Setting, outages: Sequence[Outage]) -> list[OutageRo
         loads = setting.loads.rows(rows)
         for i, one in list(open_.items()):
             try:
-                one.add(loads)
+                one.add(rows, loads)
             except PROBLEMS as error:
                 found[i] = _failed(str(error))
             if one.stopped or found[i] is not one:
@@ -74,7 +74,7 @@ def count_scenarios(setting: Setting, outage: Outage, rows: slice) -> dict[str, 
         return {}
     solving = Solving(setting, network, Clock())
     for block in setting.blocks(rows):
-        solving.add(setting.loads.rows(block))
+        solving.add(block, setting.loads.rows(block))
     return solving.stored()
 
 
@@ -234,7 +234,11 @@ def _without_solution(
     with clock("holdout"):
         rows = loads if part is None else loads.of_loads(part.loads)
         solution = solve(
-            network, rows, q_limits=setting.config.q_limits, distributed_slack=setting.shares
+            network,
+            rows,
+            q_limits=setting.config.q_limits,
+            distributed_slack=setting.shares,
+            controls=setting.config.controls,
         )
     unsolved = float(1 - solution.solved.mean())
     demand = float(setting.network.bus_demand.sum() * setting.network.base_mva)

@@ -14,7 +14,7 @@ from gridshift.study.store import task_key
 from gridshift.trial.exact import EXACT
 from gridshift.version import VERSION
 
-FORMAT = 7
+FORMAT = 8
 """Raised whenever stored rows change their meaning; older ones are then recomputed."""
 TOGETHER = 16
 """Outages at most whose topologies are prepared together: a multiple of Newton's lanes."""
@@ -26,7 +26,7 @@ BUS_ROWS = 1 << 28
 """Scenarios times buses of a run that is worked on apart: some seconds of one core."""
 NOT_OF_A_ROW = (
     "grid", "study", "contingencies", "area", "beside", "refuse_splits", "most_pairs", "workers",
-    "ratings",
+    "ratings", "season",
 )  # fmt: skip
 """What no row depends on, or that is known from elsewhere: the grid and its scenarios."""
 
@@ -95,6 +95,7 @@ def tasks(setting: Setting, outages: Sequence[Outage], **more: Any) -> Iterator[
         "network": setting.network.digest,
         "limits": setting.network.limits_digest if setting.config.q_limits else "",
         "slack": setting.network.slack_digest if setting.config.distributed_slack else "",
+        "controls": repr(setting.network.controls) if setting.config.controls else "",
         "scenarios": setting.digest,
         "rated": str(setting.config.table_of_ratings()),
         "surrogate": None if setting.surrogate is None else setting.surrogate.digest,

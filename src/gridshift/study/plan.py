@@ -42,9 +42,11 @@ class Plan:
     """Outages that are solved; the others leave a grid equal to that of one of them."""
     num_rows: int
     """Power flows."""
-    us_per_row: float
+    us_per_row: float | None
+    """None where scenarios are too few to tell them from the outage."""
     ms_per_outage: float
-    """What an outage costs whatever the number of scenarios."""
+    """What an outage costs whatever the number of scenarios; with its rows where these can't be
+    told apart."""
     core_hours: float
     memory_gb: float
     """Of one worker that studies one piece at a time, with the program itself, without rows."""
@@ -102,7 +104,7 @@ def plan(setting: Setting, chosen: Chosen, *, minutes_per_shard: float = 30.0) -
         num_outages=len(chosen.contingencies),
         num_solved=len(outages),
         num_rows=num_rows,
-        us_per_row=row_s * 1e6,
+        us_per_row=row_s * 1e6 or None,
         ms_per_outage=outage_s * 1e3,
         core_hours=work_s / 3600,
         memory_gb=(program + worker_bytes(network, replace(config, workers=1))) / 1e9,

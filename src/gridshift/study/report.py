@@ -28,6 +28,7 @@ from gridshift.study.verdict import (
     Rise,
     largest_rises,
     limit_probability,
+    worst_place,
 )
 from gridshift.trial.exact import EXACT
 
@@ -100,7 +101,7 @@ def summary_html(study: Screening) -> str:
             described_outage(study.network, row.outage),
             f"{row.mw_at_risk:,.1f} MW" if row.lost_supply else number(row.severity),
             percent(limit_probability(row)),
-            row.worst_branch or row.worst_bus or "–",
+            worst_place(row)[0] or "–",
         )
         lines.append("<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in cells) + "</tr>")
     head = "".join(f"<th>{name}</th>" for name in ("#", "outage", "severity", "violated", "at"))
@@ -190,16 +191,17 @@ def _loss(row: OutageRow) -> str:
 
 
 def _addition(study: Screening, row: OutageRow, rise: Rise) -> str:
-    """Where it adds a violation, how likely and how sure."""
-    network = study.network
-    label = (network.bus_labels if rise.is_bus else network.branch_labels)[rise.at]
+    """Where it adds a violation, how likely and how sure, and where it is worst."""
+    network, label = study.network, rise.label(study.network)
+    worst, share = worst_place(row)
+    elsewhere = "" if worst in ("", label) else f", worst at {worst} ({percent(share)})"
     sure = wilson(rise.after, row.num_scenarios)
     how = "is outside its voltage limits" if rise.is_bus else "is overloaded"
     before = "" if not rise.before > 0 else f", {percent(rise.before)} on the intact grid"
     return (
         f"{described(network, label)} {how} in {percent(rise.after)} of scenarios "
         f"(95 % interval {percent(sure.low)} to {percent(sure.high)}{before}); "
-        f"severity {number(row.severity)}"
+        f"severity {number(row.severity)}{elsewhere}"
     )
 
 
@@ -260,7 +262,8 @@ def _missing(study: Screening, num_full: int, num_details: int) -> list[str]:
             text += f", the most affected of {num_details - num_full:,} more"
         found.append(f"{text}; screening.parquet has all of all")
     limits = "" if study.config.q_limits else "reactive limits of generators, "
-    found.append(f"{limits}controls that act after an outage, transients")
+    controls = "" if study.config.controls else "tap changers and shunts that move, "
+    found.append(f"{limits}{controls}protection and operators that act, transients")
     return found
 
 
@@ -294,7 +297,7 @@ def _provenance(study: Screening) -> list[tuple[str, str]]:
     limits = {
         "v_min": config.v_min, "v_max": config.v_max, "default rating": config.rating_mva,
         "ratings of": config.ratings, "emergency rating": config.emergency_rating,
-        "seasonal factor": None if config.seasonal_factor == 1 else config.seasonal_factor,
+        "season": config.season, "seasonal factor": config.seasonal_factor,
     }  # fmt: skip
     units = {"default rating": " MVA", "emergency rating": " times the rating"}
     told = [f"{name} {value}{units.get(name, '')}" for name, value in limits.items() if value]
@@ -308,6 +311,7 @@ def _provenance(study: Screening) -> list[tuple[str, str]]:
         ("contingencies", config.contingencies),
         *([("study file", config.study)] if config.study else []),
         *([("reactive limits", "kept")] if config.q_limits else []),
+        *([("tap changers and shunts", "move")] if config.controls else []),
         *([("slack shared by", config.distributed_slack)] if config.distributed_slack else []),
         ("root seed", str(config.seed)),
         ("limits", ", ".join(told) + "; else the grid's own" if told else "the grid's own"),

@@ -92,38 +92,38 @@ def risk_from(network: Network, statistics: Statistics) -> Risk:
     low, high = ~np.isnan(network.bus_v_min), ~np.isnan(network.bus_v_max)
     rated, num_branches = rated_branches(network), network.num_branches
     outside = statistics.mean(counts.bus_sums[:, 1])
-    loading, beyond = statistics.mean(counts.branch_sums).T
     voltage = statistics.voltages(VOLTAGE_SHARES)
-    loadings = statistics.loadings(LOADING_SHARES)
     scenarios = statistics.scenarios()
     violations = scenarios[2] + scenarios[5]
     excess = np.zeros(network.num_buses)
     np.divide(outside, half_width(network), out=excess, where=low | high)
-
-    def by_branch(values: Real) -> Real:
-        out = np.full((num_branches, *values.shape[1:]), np.nan)
-        out[rated] = values
-        return out
+    by_branch = np.full((num_branches, 8), np.nan)
+    by_branch[rated, :2] = statistics.mean(counts.branch_sums)
+    by_branch[rated, 2:5] = statistics.loadings(LOADING_SHARES)[:, [2, 3, 1]]
+    by_branch[rated, 5] = counts.overloaded / rows
+    by_branch[rated, 6] = counts.emergency / rows
+    by_branch[rated, 7] = _shares(scenarios[4], len(rated), rows)
+    loading, beyond, *_, overloaded, emergency, worst = by_branch.T.copy()
 
     return Risk(
         num_rows=statistics.num_rows,
         under_probability=np.where(low, counts.under / rows, np.nan),
         over_probability=np.where(high, counts.over / rows, np.nan),
         voltage_violation=np.where(low | high, outside, np.nan),
-        overload_probability=by_branch(counts.overloaded / rows),
-        overload=by_branch(beyond),
-        loading=by_branch(loading),
+        overload_probability=overloaded,
+        overload=beyond,
+        loading=loading,
         any_voltage=float((scenarios[2] > 0).sum() / rows),
         any_overload=float((scenarios[5] > 0).sum() / rows) if len(rated) else float("nan"),
         voltage_excess=float(excess.sum()),
-        overload_excess=float(beyond.sum() if statistics.num_rows else np.nan),
+        overload_excess=float(beyond[rated].sum() if statistics.num_rows else np.nan),
         voltage=np.column_stack(
             [voltage[:, 0], voltage[:, 2], statistics.mean(counts.bus_sums[:, 0]),
              voltage[:, 3], voltage[:, 1]]
         ),
-        loading_tail=by_branch(loadings[:, [2, 3, 1]]),
+        loading_tail=by_branch[:, 2:5],
         worst_bus_share=_shares(scenarios[1], network.num_buses, rows),
-        worst_branch_share=by_branch(_shares(scenarios[4], len(rated), rows)),
+        worst_branch_share=worst,
         worst_voltage=Distribution.of(scenarios[0, scenarios[1] >= 0]),
         worst_loading=Distribution.of(scenarios[3, scenarios[4] >= 0]),
         scenario_excess=Distribution.of(violations),
@@ -131,7 +131,7 @@ def risk_from(network: Network, statistics: Statistics) -> Risk:
         any_emergency=float((scenarios[6] > 0).sum() / rows)
         if np.isfinite(network.branch_emergency[rated]).any() else float("nan"),
         emergency_probability=np.where(
-            np.isfinite(network.branch_emergency), by_branch(counts.emergency / rows), np.nan
+            np.isfinite(network.branch_emergency), emergency, np.nan
         ),
         excess_variance=float(np.sort(violations).var()) if len(violations) else float("nan"),
     )  # fmt: skip

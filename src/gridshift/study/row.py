@@ -103,6 +103,18 @@ class OutageRow:
     """Bus whose generators are most often at a limit, and how often; empty if none ever are."""
     limit_probability: float = float("nan")
 
+    any_moved: float = float("nan")
+    """Share of scenarios in which a control (tap changer, shunt, phase shifter) moves; NaN where
+    controls stay, as in the next."""
+    moved_control: str = ""
+    """Control that moves in most scenarios, and in how many; empty if none ever does."""
+    moved_probability: float = float("nan")
+    end_control: str = ""
+    """Control that is most often at its first or its last position, and how often."""
+    end_probability: float = float("nan")
+    unsettled: float = float("nan")
+    """Share of scenarios in which controls move without end; they have no solution."""
+
     added_severity: float = float("nan")
     """Severity less that of the intact grid in the same scenarios."""
     added_probability: float = float("nan")
@@ -184,6 +196,12 @@ class OutageRow:
     branch_worst: Real = field(default_factory=_nothing, repr=False)
     """(E,) share of scenarios in which no branch has a higher loading."""
 
+    control_moved: Real = field(default_factory=_nothing, repr=False)
+    """(C,) share of scenarios in which each control of the grid moves; empty where controls stay,
+    NaN for those that are out of service."""
+    control_at_end: Real = field(default_factory=_nothing, repr=False)
+    """(C,) share of scenarios with it at its first or its last position."""
+
     @property
     def islanded(self) -> bool:
         """Whether buses are cut off; if no demand goes with them, the rest is solved exactly."""
@@ -209,10 +227,18 @@ class OutageRow:
 
     @classmethod
     def of_stored(
-        cls, values: dict[str, Any], *, outage: str, num_buses: int, num_branches: int
+        cls, values: dict[str, Any], *, outage: str, network: Network
     ) -> "OutageRow | None":
-        """The row of values that came back from a store; None if they are no row of this outage."""
-        shape = dict.fromkeys(BY_BUS, num_buses) | dict.fromkeys(BY_BRANCH, num_branches)
+        """The row of values that came back from a store; None if they are no row of this outage.
+
+        Args:
+            values: as `stored` gave them.
+            outage: which it is.
+            network: the intact grid.
+        """
+        shape = dict.fromkeys(BY_BUS, network.num_buses)
+        shape |= dict.fromkeys(BY_BRANCH, network.num_branches)
+        shape |= dict.fromkeys(BY_CONTROL, len(network.controls))
         if set(values) != {f.name for f in fields(cls)} or values["outage"] != outage:
             return None
         if not all(_fits(f, values[f.name], shape.get(f.name, 0)) for f in fields(cls)):
@@ -228,9 +254,10 @@ class OutageRow:
 
 NAMES = tuple(f.name for f in fields(OutageRow))
 ARRAYS = tuple(f.name for f in fields(OutageRow) if f.default_factory is _nothing)
-"""Fields with a value per bus or branch."""
+"""Fields with a value per bus, branch or control."""
 BY_BUS = tuple(name for name in ARRAYS if name.startswith("bus_"))
 BY_BRANCH = tuple(name for name in ARRAYS if name.startswith("branch_"))
+BY_CONTROL = tuple(name for name in ARRAYS if name.startswith("control_"))
 
 
 HELD = 2.2

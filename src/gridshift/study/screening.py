@@ -30,7 +30,8 @@ class ScreenConfig:
     grid: str
     """Name or file, as `read_grid` takes it."""
     study: str | None = None
-    """A study file (`read_study_file`) that says what scenarios are drawn from; see `of_study`."""
+    """A study file (`read_study_file`) that says what scenarios are drawn from. Its limits hold
+    where this gives none; `of_study` takes all else that it says."""
     contingencies: str = "lines"
     """One of `grid.outage_list.CHOICES`, or a file with one outage a line."""
     area: str | None = None
@@ -66,14 +67,20 @@ class ScreenConfig:
     emergency_rating: float | None = None
     """Second limit of each branch, as a multiple of its rating, where the table gives none;
     loadings beyond it are counted apart. None: the grid's own."""
-    seasonal_factor: float = 1.0
-    """What all ratings are multiplied by."""
+    seasonal_factor: float | None = None
+    """What all ratings are multiplied by; None: 1, or what the season says."""
+    season: str | None = None
+    """One of the study file's, which says ratings or a factor; those given here come first. None:
+    the one that the file chooses, if it does."""
     q_limits: bool = False
     """Whether generators keep their reactive limits, scenario by scenario: in exact rows, and in
     predicted ones with `certify`, as those that would exceed one are then solved."""
     distributed_slack: ShareBy | None = None
     """By what generators share losses and changes of demand, scenario by scenario, as in `solve`;
     exact rows only. None: the slack bus alone."""
+    controls: bool = False
+    """Whether tap changers, shunts and phase shifters move, scenario by scenario, as in `solve`;
+    exact rows only."""
     refuse_splits: bool = False
     """Whether outages that cut demand off are listed apart and not studied."""
     redistribute: Redistribution | None = None
@@ -124,8 +131,11 @@ class ScreenConfig:
                 "emergency_rating is a multiple of the rating and must be at least 1, not "
                 f"{self.emergency_rating}"
             )
-        if not 0 < self.seasonal_factor < float("inf"):
+        if self.seasonal_factor is not None and not 0 < self.seasonal_factor < float("inf"):
             told = f"seasonal_factor must be a positive number, not {self.seasonal_factor}"
+            raise GridshiftError(told)
+        if self.season is not None and self.study is None:
+            told = f"season {self.season} is one of a study file; give the file (study, --study)"
             raise GridshiftError(told)
         if self.certify is not None and not 0 < self.certify < float("inf"):
             raise GridshiftError(f"certify must be a positive number, not {self.certify}")
@@ -149,6 +159,11 @@ class ScreenConfig:
         if shared and named:
             raise GridshiftError(
                 f"{named} takes the slack bus to balance the grid alone, so distributed_slack is "
+                "for exact rows alone; leave one of them out"
+            )
+        if self.controls and named:
+            raise GridshiftError(
+                f"{named} takes every tap changer and shunt to stay where it is, so controls is "
                 "for exact rows alone; leave one of them out"
             )
         if shared and self.distributed_slack not in get_args(ShareBy):
@@ -175,12 +190,14 @@ class ScreenConfig:
             given: fields of this class.
 
         Raises:
-            ScenarioError: as `read_study_file`, or a spread for scenarios that have none.
+            ScenarioError: as `read_study_file`, a spread for scenarios that have none, or a season
+                that is not there.
         """
         from gridshift.study.study_file import read_study_file
 
         told = read_study_file(path)
-        return cls(**told.options(spread="spread" in given or "regime" in given) | given)
+        spread = "spread" in given or "regime" in given
+        return cls(**told.options(spread=spread, season=given.get("season")) | given)
 
     @property
     def harmless_below(self) -> float | None:
@@ -197,7 +214,7 @@ class ScreenConfig:
         return with_limits(
             network, v_min=self.v_min, v_max=self.v_max, rating_mva=self.rating_mva,
             ratings=self.table_of_ratings(), emergency_rating=self.emergency_rating,
-            seasonal_factor=self.seasonal_factor,
+            seasonal_factor=1.0 if self.seasonal_factor is None else self.seasonal_factor,
         )  # fmt: skip
 
     def table_of_ratings(self) -> Mapping[str, Rating] | None:
@@ -278,6 +295,13 @@ class Screening:
         from gridshift.study.frames import branches_frame
 
         return branches_frame(self)
+
+    @cached_property
+    def controls(self) -> "pd.DataFrame":
+        """A row for each outage and control; columns as in `frames.controls_frame`."""
+        from gridshift.study.frames import controls_frame
+
+        return controls_frame(self)
 
     def plot_ranking(self, **options: Any) -> "Axes":
         """The worst outages and what makes up their severity: `figures.plot_ranking`."""

@@ -7,6 +7,7 @@ from gridshift.arrays import Complex
 from gridshift.errors import GridshiftError, NotConvergedError, ScenarioError
 from gridshift.grid.contingency import assess
 from gridshift.grid.equations import require_reachable
+from gridshift.grid.intact_rows import IntactRows, kept_bytes
 from gridshift.grid.network import Network
 from gridshift.grid.scenarios import LoadScenarios, Scenarios, named_rng, scenarios
 from gridshift.grid.statistics import SCENARIO_BYTES, statistics_bytes
@@ -38,6 +39,7 @@ def set_up(config: ScreenConfig, network: Network) -> Setting:
         from gridshift.study.study_file import read_study_file
 
         file = read_study_file(config.study).changed(config)
+        config = file.limited(config)
         drawn, spread = file.draw(network), file.uncertainty.spread_of_loads
         spread = None if drawn.network is not network and drawn.generators else spread
         network, loads = drawn.network, drawn.loads
@@ -51,7 +53,7 @@ def set_up(config: ScreenConfig, network: Network) -> Setting:
                 drawn.require_exact(name)
     setting = Setting(
         config=config, network=network, voltage=intact_voltage(network), loads=loads,
-        spread=spread, method=method,
+        spread=spread, intact_rows=IntactRows(network), method=method,
     )  # fmt: skip
     _ = setting.shares  # what can't be shared is told now
     if config.ratings is not None:
@@ -113,7 +115,8 @@ def worker_bytes(network: Network, config: ScreenConfig) -> int:
     outages = config.num_workers * (num_together(number) if exact else 1)
     counts = 1 if exact else 2  # a surrogate's statistics without set-points come on top
     # twice: what is counted, and the table that it is put together to
-    return outages * counts * (2 * kept * number + statistics_bytes(network))
+    counted = outages * counts * (2 * kept * number + statistics_bytes(network))
+    return counted + (kept_bytes(network, number) if exact else 0)
 
 
 def method_of(config: ScreenConfig) -> "Method | None":

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gridshift.arrays import Complex
+from gridshift.grid.intact_rows import IntactRows
 from gridshift.grid.network import Network
 from gridshift.grid.scenarios import LoadScenarios, Scenarios, named_rng, sample_loads
 from gridshift.grid.slack_shares import SlackShares
@@ -41,6 +42,8 @@ class Setting:
     """The scenarios, the same for every outage, so that outages differ by what they do alone."""
     spread: SpreadOfLoads | None
     """What they are drawn from; None where a study file tells something else."""
+    intact_rows: IntactRows
+    """Their solutions on the intact grid."""
     method: "Method | None" = None
     """None solves every scenario exactly."""
     surrogate: "Base | None" = None

@@ -36,6 +36,8 @@ class ShardDone:
     shard: Shard
     num_outages: int
     """Of the whole study."""
+    num_pieces: int
+    """Shards of the study that have something to do at most."""
     finished: int
     """Outages with a row in the shard's folder, those of other shards that use it included."""
     resumed: int
@@ -72,8 +74,9 @@ def study_shard(
         outages = [one.outage for one in chosen.contingencies]
         found = swept(setting, outages, store, progress, shard=shard)
     return ShardDone(
-        shard=shard, num_outages=len(outages), finished=len(found.rows), resumed=found.resumed
-    )
+        shard=shard, num_outages=len(outages), num_pieces=found.num_pieces,
+        finished=len(found.rows), resumed=found.resumed,
+    )  # fmt: skip
 
 
 def merge(

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gridshift.errors import GridshiftError, StorageError
+from gridshift.grid.intact_rows import IntactRows
 from gridshift.grid.network_file import network_content, network_of
 from gridshift.grid.scenarios import LoadScenarios
 from gridshift.storage import replacing, write_text
@@ -159,7 +160,7 @@ def shared_setting(folder: Path, study: str) -> Setting:
         loads = spread_loads(network, spread, config)
     setting = Setting(
         config=config, network=network, voltage=intact_voltage(network), loads=loads,
-        spread=spread, method=method_of(config),
+        spread=spread, intact_rows=IntactRows(network), method=method_of(config),
     )  # fmt: skip
     if setting.method is not None:
         given = None
@@ -174,9 +175,7 @@ def shared_setting(folder: Path, study: str) -> Setting:
             "and run the study's command again"
         )
     row = Store(home).load(study)
-    reference = None if row is None else OutageRow.of_stored(
-        row, outage="", num_buses=network.num_buses, num_branches=network.num_branches
-    )  # fmt: skip
+    reference = None if row is None else OutageRow.of_stored(row, outage="", network=network)
     return replace(setting, reference=reference)
 
 

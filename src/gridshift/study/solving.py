@@ -1,6 +1,7 @@
 """Exact rows of one outage, counted block by block, and when they are enough."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from gridshift.grid.network import Network
 from gridshift.grid.scenarios import LoadScenarios
 from gridshift.grid.statistics import Statistics
 from gridshift.grid.streaming import Streamed, stream_rows
-from gridshift.study.counted import counted, limits_reached
+from gridshift.study.counted import controls_moved, counted, limits_reached
 from gridshift.study.risk import UNSOLVED_SCENARIO, wilson
 from gridshift.study.row import Clock
 from gridshift.study.setting import Setting
@@ -27,12 +28,17 @@ class Solving:
         self.stopped = ""
         """Why no more scenarios are needed; empty while they are."""
 
-    def add(self, loads: LoadScenarios) -> None:
-        """Solve and count some scenarios."""
+    def add(self, rows: slice, loads: LoadScenarios) -> None:
+        """Solve and count some scenarios of the study: which, and their demands."""
         with self._clock("predict"):
+            setting = self._setting
+            start = partial(
+                setting.intact_rows.start, loads=loads, rows=rows, threads=setting.threads
+            )
             found = stream_rows(
-                self._network, loads, self._limits, tol=self._tol, threads=self._setting.threads,
-                q_limits=self._setting.config.q_limits, distributed_slack=self._setting.shares,
+                self._network, loads, self._limits, tol=self._tol, threads=setting.threads,
+                q_limits=setting.config.q_limits, distributed_slack=setting.shares,
+                controls=setting.config.controls, start=start,
             )  # fmt: skip
         self._found.append(found)
         if self._setting.config.precision is not None:
@@ -74,6 +80,11 @@ class Solving:
                 row |= limits_reached(
                     self._network, found.at_limit, found.any_at_limit, len(mismatch)
                 )
+            if found.controls is not None:
+                row |= controls_moved(
+                    self._setting.network, self._network, found.controls, len(mismatch)
+                )
+                row["unsettled"] = found.controls.unsettled / num_rows
             if self._setting.config.precision is not None:
                 row["stopped"] = self.stopped or "all"
             return row | {
@@ -88,7 +99,7 @@ def solved(setting: Setting, network: Network, clock: Clock) -> dict[str, Any]:
         solving.take(setting.counted)
         return solving.row()
     for rows in setting.blocks():
-        solving.add(setting.loads.rows(rows))
+        solving.add(rows, setting.loads.rows(rows))
         if solving.stopped:
             break
     return solving.row()

@@ -16,6 +16,7 @@ from gridshift.study.description import Key, UncertaintyError
 from gridshift.study.distributions import DISTRIBUTIONS, Distribution, Empirical
 from gridshift.study.generation import Balance, Limit, SetPoint
 from gridshift.study.groups import Area, Correlation, Group
+from gridshift.study.limits import Limits
 from gridshift.study.listed_outages import CommonMode, Outages, read_failure_rates
 from gridshift.study.scenario_table import ScenarioTable, num_table_rows
 from gridshift.study.screening import ScreenConfig
@@ -24,23 +25,6 @@ from gridshift.study.toml_reader import TomlReader, located, read_toml
 from gridshift.study.uncertainty import Drawn, Uncertainty, draw
 
 TABLES = ("loads", "generation", "areas", "correlation", "table", "limits", "outages")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Limits:
-    """Limits that a study counts against; None: the grid's own."""
-
-    v_min: float | None = None
-    """Of every bus, p.u."""
-    v_max: float | None = None
-    rating_mva: float | None = None
-    """Of branches that the grid gives none."""
-    ratings: str | None = None
-    """Table of normal and emergency ratings by element; a file beside the study file."""
-    emergency_factor: float | None = None
-    """Second limit of each branch that the table gives none, as a multiple of its rating."""
-    seasonal_factor: float = 1.0
-    """What all ratings are multiplied by."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,14 +51,16 @@ class StudyFile:
     lines: Mapping[Key, int] = field(repr=False)
     """Line of each key."""
 
-    def options(self, *, spread: bool = False) -> dict[str, Any]:
+    def options(self, *, spread: bool = False, season: str | None = None) -> dict[str, Any]:
         """What the file says of a study, by the names of `ScreenConfig`.
 
         Args:
             spread: whether another spread of the loads is to take the place of the file's.
+            season: whose limits hold; None: the one that the file chooses, if it does.
 
         Raises:
-            ScenarioError: it can't, as the file draws loads from something else.
+            ScenarioError: the file draws loads from something else than a spread, or it has no such
+                season.
         """
         loads = self.uncertainty.spread_of_loads
         if spread and loads is None:
@@ -89,13 +75,30 @@ class StudyFile:
             "grid": self.head.grid, "study": str(self.path), "num_scenarios": rows,
             "seed": self.head.seed, "contingencies": self.outages.kind,
             "area": self.outages.area,
-            "emergency_rating": self.limits.emergency_factor,
-            "seasonal_factor": self.limits.seasonal_factor,
         }  # fmt: skip
         if loads is not None:
             told |= {"spread": loads.spread, "regime": loads.regime}
-        limits = ("v_min", "v_max", "rating_mva", "ratings")
-        return told | {name: getattr(self.limits, name) for name in limits}
+        return told | self.limits_in(season)
+
+    def limits_in(self, season: str | None) -> dict[str, Any]:
+        """The limits by the names of `ScreenConfig`, as `Limits.options`.
+
+        Raises:
+            ScenarioError: there is no such season.
+        """
+        try:
+            return self.limits.options(season)
+        except UncertaintyError as error:
+            raise ScenarioError(f"{self.path}: {error.problem}") from None
+
+    def limited(self, config: ScreenConfig) -> ScreenConfig:
+        """The configuration with the file's limits where it has none of its own.
+
+        Raises:
+            ScenarioError: the file has no such season.
+        """
+        told = self.limits_in(config.season)
+        return replace(config, **{k: v for k, v in told.items() if getattr(config, k) is None})
 
     def changed(self, config: ScreenConfig) -> "StudyFile":
         """The study with the number of scenarios, the seed and the spread of a configuration."""
@@ -205,8 +208,9 @@ class _Reader(TomlReader):
         files = ("contingencies", "failure_rates")
         given = {name: getattr(outages, name) for name in files}
         outages = replace(outages, **{k: self.beside(v) for k, v in given.items() if v})
-        if limits.ratings is not None:
-            limits = replace(limits, ratings=self.beside(limits.ratings))
+        tables = {k: self.beside(v) for k, v in limits.seasons.items() if isinstance(v, str)}
+        ratings = None if limits.ratings is None else self.beside(limits.ratings)
+        limits = replace(limits, ratings=ratings, seasons={**limits.seasons, **tables})
         return StudyFile(
             path=path, head=replace(head, grid=self.beside(head.grid)), uncertainty=uncertainty,
             limits=limits, outages=outages, lines=self.lines,

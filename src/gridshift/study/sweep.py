@@ -166,6 +166,8 @@ def _written(result: Screening, store: Store) -> Screening:
     table = [{"rank": number, **row.stored()} for number, row in enumerate(result.rows, 1)]
     network = result.network
     labels = {"bus_labels": network.bus_labels, "branch_labels": network.branch_labels}
+    if result.config.controls:
+        labels["control_labels"] = tuple(one.label for one in network.controls)
     store.finish(table, result.to_json(), labels=labels)
     return result
 
@@ -196,7 +198,10 @@ def rank(rows: Sequence[OutageRow]) -> list[OutageRow]:
 def _exact_us(setting: Setting) -> float:
     """Microseconds that an exact row takes."""
     loads = setting.loads.rows(slice(NUM_TIMED))
-    solving = partial(solve, q_limits=setting.config.q_limits, distributed_slack=setting.shares)
+    config = setting.config
+    solving = partial(
+        solve, q_limits=config.q_limits, distributed_slack=setting.shares, controls=config.controls
+    )
     solving(setting.network, loads.rows(slice(2)))  # compiles, if anything does
     began = time.perf_counter()
     solving(setting.network, loads)

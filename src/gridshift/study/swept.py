@@ -65,6 +65,8 @@ class Swept:
     """Outages whose rows were found."""
     missing: dict[Outage, list[int]] = field(default_factory=dict)
     """Outages that were not worked on, and the numbers of their pieces among all."""
+    num_pieces: int = 0
+    """Parts that can be worked on apart, those that are done included."""
 
 
 def swept(
@@ -102,7 +104,8 @@ def swept(
     elif pieces:
         sweep.work(pieces)
     missing = {sweep.solving[i]: numbers for i, numbers in sweep.missing().items()}
-    return Swept(rows=sweep.rows, resumed=resumed, missing=missing)
+    num_pieces = sum(1 for _ in sweep.numbered())
+    return Swept(rows=sweep.rows, resumed=resumed, missing=missing, num_pieces=num_pieces)
 
 
 class _Sweep:
@@ -138,7 +141,7 @@ class _Sweep:
         """What is to be worked on."""
         left = [
             (i, run)
-            for number, (i, run) in enumerate(self._numbered())
+            for number, (i, run) in enumerate(self.numbered())
             if (shard is None or number % shard.of == shard.number - 1) and self._lacks(i, run)
         ]
         if self._runs:
@@ -149,12 +152,13 @@ class _Sweep:
     def missing(self) -> dict[int, list[int]]:
         """Outages without a row, and the numbers of the pieces that they lack."""
         lacking: dict[int, list[int]] = defaultdict(list)
-        for number, (i, run) in enumerate(self._numbered()):
+        for number, (i, run) in enumerate(self.numbered()):
             if self._lacks(i, run):
                 lacking[i].append(number)
         return lacking
 
-    def _numbered(self) -> Iterator[tuple[int, tuple[int, int] | None]]:
+    def numbered(self) -> Iterator[tuple[int, tuple[int, int] | None]]:
+        """Every piece: the outage by its number, and the run of scenarios if there are several."""
         return ((i, run) for i in range(len(self.solving)) for run in self._runs or [None])
 
     def _lacks(self, index: int, run: tuple[int, int] | None) -> bool:
@@ -250,10 +254,11 @@ class _Sweep:
     def _row(self, outage: Outage, values: dict[str, Any] | None) -> OutageRow | None:
         """A row of values that were stored, if they are whole."""
         network = self._setting.network
-        return None if values is None else OutageRow.of_stored(
-            values, outage=outage_text(outage), num_buses=network.num_buses,
-            num_branches=network.num_branches,
-        )  # fmt: skip
+        return (
+            None
+            if values is None
+            else OutageRow.of_stored(values, outage=outage_text(outage), network=network)
+        )
 
 
 def _renamed(row: OutageRow, solved: Outage, outage: Outage, equal: EqualOutages) -> OutageRow:

@@ -178,5 +178,7 @@ def _words(hint: Any) -> str:
     if origin is tuple:
         return "a list of " + ("texts" if inner[0] is str else "numbers or of rows of numbers")
     if origin is Mapping:
-        return f"a table of {'texts' if inner[1] is str else 'numbers'}, {{ name = value, ... }}"
+        kinds = get_args(inner[1]) or (inner[1],)
+        found = " or ".join({float: "numbers", str: "texts"}[kind] for kind in kinds)
+        return f"a table of {found}, {{ name = value, ... }}"
     return {float: "a number", int: "a whole number"}.get(hint, "a text in quotation marks")

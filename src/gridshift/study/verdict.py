@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gridshift.arrays import Real
+from gridshift.grid.network import Network
 from gridshift.study.row import OutageRow
 
 LIKELY = 0.5
@@ -36,6 +37,17 @@ def limit_probability(row: OutageRow) -> float:
     return float(own if own == own else np.fmax(row.any_voltage, row.any_overload))
 
 
+def worst_place(row: OutageRow) -> tuple[str, float]:
+    """The branch or bus with the larger part in the severity, and how often its limit is exceeded.
+
+    An empty label if there is none.
+    """
+    bus = row.worst_bus, row.worst_bus_probability
+    branch = row.worst_branch, row.worst_branch_probability
+    first, second = (bus, branch) if row.voltage_excess > row.overload_excess else (branch, bus)
+    return first if first[0] else second
+
+
 class Rise(NamedTuple):
     """Where an outage raises the probability of a violation most."""
 
@@ -45,6 +57,11 @@ class Rise(NamedTuple):
     before: float
     """Share of scenarios of the intact grid; NaN where it has no limit."""
     after: float
+
+    def label(self, network: Network) -> str:
+        """Of the bus or branch; empty if it rises nowhere."""
+        labels = network.bus_labels if self.is_bus else network.branch_labels
+        return labels[self.at] if self.at >= 0 else ""
 
     @property
     def size(self) -> float:

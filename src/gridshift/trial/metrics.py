@@ -57,8 +57,10 @@ def summarise(values: Real) -> dict[str, float]:
     """Median, 99th percentile and largest of values (R,); NaN if there are none."""
     if not len(values):
         return dict.fromkeys(("median", "p99", "max"), float("nan"))
-    found = np.quantile(values, (0.5, 0.99, 1.0))
-    return dict(zip(("median", "p99", "max"), found.tolist(), strict=True))
+    ordered = np.sort(values)  # many times faster than `numpy.quantile`, for the same numbers
+    last = len(ordered) - 1
+    median, p99 = np.interp([0.5 * last, 0.99 * last], np.arange(len(ordered)), ordered)
+    return {"median": float(median), "p99": float(p99), "max": float(ordered[-1])}
 
 
 def mean_over(rows: list[Mapping[str, float]]) -> dict[str, float]:

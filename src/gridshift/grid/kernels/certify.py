@@ -8,22 +8,19 @@ because numpy's alone take longer than an exact solve.
 """
 # pyright: basic, reportCallIssue=false, reportArgumentType=false, reportAttributeAccessIssue=false
 
-from gridshift.grid.kernels.chord import chord_steps, specify_power, write_state
-from gridshift.grid.kernels.lanes import (
+from gridshift.grid.kernels import compiled
+from gridshift.grid.kernels.arithmetic import (
     absolute,
-    convert,
-    element,
-    fill,
     larger,
-    load,
     muladd,
     mulsub,
+    reactive_power,
     square_root,
-    store,
-    width,
 )
+from gridshift.grid.kernels.chord import chord_steps, specify_power, write_state
+from gridshift.grid.kernels.lanes import convert, element, fill, load, store, width
 from gridshift.grid.kernels.rows import columns_to_lanes
-from gridshift.grid.kernels.steps import compiled, current, power_balance, reactive_power
+from gridshift.grid.kernels.steps import at_bus, power_balance
 
 ROUND = 6755399441055744.0
 """1.5 * 2**52: adding and subtracting it rounds to the nearest integer."""
@@ -121,10 +118,7 @@ def reactive_of_generators(lanes, solving, symbolic, admittance, state, work):
         if at < 0:
             store(work.chord_step, r * w, fill(solving, 0.0))
             continue
-        first, last = element(symbolic.row_ptr, r), element(symbolic.row_ptr, r + 1)
-        re, im = current(lanes, first, last, symbolic.entry_bus, admittance, work.voltage)
-        own = 2 * bus * w
-        v_re, v_im = load(lanes, work.voltage, own), load(lanes, work.voltage, own + w)
+        own, v_re, v_im, re, im = at_bus(lanes, symbolic, admittance, r, work.voltage)
         off = load(lanes, work.power, own + w) + load(lanes, work.tile, at * w)
         store(work.chord_step, r * w, convert(solving, off - reactive_power(v_re, v_im, re, im)))
 

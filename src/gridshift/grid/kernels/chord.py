@@ -8,29 +8,13 @@ Kernels share a few named tuples (`gridshift.grid.workspace`): `batch` is what i
 """
 # pyright: basic, reportCallIssue=false, reportArgumentType=false, reportAttributeAccessIssue=false
 
+from gridshift.grid.kernels import compiled
+from gridshift.grid.kernels.arithmetic import larger, muladd, mulsub, peak, reactive_power
 from gridshift.grid.kernels.dependent import specify_at_voltage, subtract_parts
 from gridshift.grid.kernels.flows import branch_loading, branch_powers, retained
-from gridshift.grid.kernels.lanes import (
-    convert,
-    element,
-    fill,
-    larger,
-    load,
-    muladd,
-    mulsub,
-    peak,
-    store,
-    width,
-)
+from gridshift.grid.kernels.lanes import convert, element, fill, load, store, width
 from gridshift.grid.kernels.rows import columns_to_lanes, scatter
-from gridshift.grid.kernels.steps import (
-    apply_step,
-    compiled,
-    current,
-    power_balance,
-    reactive_power,
-    substitute,
-)
+from gridshift.grid.kernels.steps import apply_step, at_bus, power_balance, substitute
 
 HOPELESS = 1e16
 """Multiple of the tolerance from which on a mismatch isn't worth another step."""
@@ -51,15 +35,21 @@ def chord(
         start = block * w
         count = min(w, rows - start)
         begin_at_nominal(lanes, solving, batch, start, work)
-        chord_steps(lanes, solving, batch, stopping, work)
-        write_state(lanes, batch, work, out, start, count)
-        write_excess(lanes, batch, work, out, start, count)
+        solve_block(lanes, solving, batch, stopping, work, out, start, count)
         if len(out.powers):
             branch_powers(lanes, branches, work.voltage, work.tile)
             scatter(lanes, work.tile, out.powers, start, count)
         if len(out.loading):
             branch_loading(lanes, branches, work.voltage, work.tile)
             scatter(lanes, work.tile, out.loading, start, count)
+
+
+@compiled
+def solve_block(lanes, solving, batch, stopping, work, out, start, count):
+    """Solve the rows of one block from where it begins and write what came of them."""
+    chord_steps(lanes, solving, batch, stopping, work)
+    write_state(lanes, batch, work, out, start, count)
+    write_excess(lanes, batch, work, out, start, count)
 
 
 @compiled
@@ -73,18 +63,30 @@ def chord_steps(lanes, solving, batch, stopping, work):
     Starts from voltages and residuals in the workspace; leaves voltage, mismatch and steps there.
     """
     w = width(lanes)
-    symbolic, point = batch.symbolic, batch.point
-    for k in range(w):
-        work.active[k] = 1.0
-        work.steps[k] = 0
+    begin_lanes(w, work)
     for step in range(stopping.max_steps + 1):
         if not freeze(w, stopping.tolerance, step, work) or step == stopping.max_steps:
             break
-        substitute(solving, symbolic, point.lower, point.diagonal, point.upper, work.residual)
-        if step >= stopping.accelerate_from:
-            accelerate(solving, symbolic, step == stopping.accelerate_from, work)
-        apply_step(lanes, solving, symbolic, batch.set_point, False, work)
-        power_balance(lanes, solving, symbolic, point.admittance, work)
+        take_step(lanes, solving, batch, stopping, step, work)
+
+
+@compiled
+def begin_lanes(w, work):
+    """All lanes are active and have taken no step."""
+    for k in range(w):
+        work.active[k] = 1.0
+        work.steps[k] = 0
+
+
+@compiled
+def take_step(lanes, solving, batch, stopping, step, work):
+    """One chord step of the active lanes from the residual there is, and the residual after it."""
+    symbolic, point = batch.symbolic, batch.point
+    substitute(solving, symbolic, point.lower, point.diagonal, point.upper, work.residual)
+    if step >= stopping.accelerate_from:
+        accelerate(solving, symbolic, step == stopping.accelerate_from, work)
+    apply_step(lanes, solving, symbolic, batch.set_point, False, work)
+    power_balance(lanes, solving, symbolic, point.admittance, work)
 
 
 @compiled
@@ -129,6 +131,28 @@ def at_nominal(lanes, solving, batch, work):
             largest = peak(off, largest)
             store(work.residual, to + part * w, convert(solving, off))
     store(work.mismatch, 0, largest)
+
+
+@compiled
+def begin_from_intact(lanes, solving, batch, intact, block, work):
+    """Voltages of the same scenarios on the intact grid, moved as the outage moves the nominal
+    point; powers of the rows' loads, and the residual of both.
+
+    What the loads do and what the outage does add up but for their interaction, which is all that
+    is left for the steps.
+    """
+    w = width(lanes)
+    for q in range(0, len(work.power), w):
+        store(work.power, q, load(lanes, intact.power, block * len(work.power) + q))
+    for bus in range(len(batch.set_point)):
+        q = 2 * bus
+        turn_re = fill(lanes, element(intact.turn, q))
+        turn_im = fill(lanes, element(intact.turn, q + 1))
+        at = (block * len(intact.turn) + q) * w
+        v_re, v_im = load(lanes, intact.voltage, at), load(lanes, intact.voltage, at + w)
+        store(work.voltage, q * w, mulsub(turn_im, v_im, turn_re * v_re))
+        store(work.voltage, q * w + w, muladd(turn_im, v_re, turn_re * v_im))
+    power_balance(lanes, solving, batch.symbolic, batch.point.admittance, work)
 
 
 @compiled
@@ -230,10 +254,7 @@ def excess(lanes, batch, work):
     symbolic, admittance = batch.symbolic, batch.point.admittance
     worst = fill(lanes, -1e300)
     for r in range(symbolic.num_pv):
-        first, last = element(symbolic.row_ptr, r), element(symbolic.row_ptr, r + 1)
-        re, im = current(lanes, first, last, symbolic.entry_bus, admittance, work.voltage)
-        at = element(symbolic.node_bus, element(symbolic.row_node, r)) * (2 * w)
-        v_re, v_im = load(lanes, work.voltage, at), load(lanes, work.voltage, at + w)
+        at, v_re, v_im, re, im = at_bus(lanes, symbolic, admittance, r, work.voltage)
         given = reactive_power(v_re, v_im, re, im) - load(lanes, work.power, at + w)
         worst = larger(given - fill(lanes, element(batch.limits, 2 * r + 1)), worst)
         worst = larger(fill(lanes, element(batch.limits, 2 * r)) - given, worst)

@@ -6,16 +6,18 @@ injection c + i v + z v^2 at the magnitude v. A grid without such loads has none
 # pyright: basic, reportCallIssue=false, reportArgumentType=false, reportAttributeAccessIssue=false
 
 from gridshift.grid.kernels import compiled
-from gridshift.grid.kernels.lanes import (
-    element,
-    fill,
-    load,
-    muladd,
-    mulsub,
-    square_root,
-    store,
-    width,
-)
+from gridshift.grid.kernels.arithmetic import muladd, mulsub, square_root
+from gridshift.grid.kernels.lanes import element, fill, load, store, width
+
+
+@compiled
+def magnitude_at(lanes, symbolic, k, voltage):
+    """Place of the k-th such bus in `voltage`, its magnitude and the square of that."""
+    w = width(lanes)
+    at = element(symbolic.dependent_bus, k) * (2 * w)
+    v_re, v_im = load(lanes, voltage, at), load(lanes, voltage, at + w)
+    square = muladd(v_re, v_re, v_im * v_im)
+    return at, square_root(square), square
 
 
 @compiled
@@ -24,10 +26,7 @@ def specify_at_voltage(lanes, symbolic, voltage, power):
     w = width(lanes)
     parts = len(power) - 6 * w * len(symbolic.dependent_bus)
     for k in range(len(symbolic.dependent_bus)):
-        at = element(symbolic.dependent_bus, k) * (2 * w)
-        v_re, v_im = load(lanes, voltage, at), load(lanes, voltage, at + w)
-        square = muladd(v_re, v_re, v_im * v_im)
-        v = square_root(square)
+        at, v, square = magnitude_at(lanes, symbolic, k, voltage)
         for side in range(2):
             own = parts + (6 * k + side) * w
             linear = muladd(load(lanes, power, own + 2 * w), v, load(lanes, power, own))
@@ -44,10 +43,7 @@ def subtract_slopes(lanes, symbolic, voltage, power, factors):
         node = element(symbolic.dependent_node, k)
         if node < 0 or element(symbolic.node_size, node) == 1:
             continue
-        at = element(symbolic.dependent_bus, k) * (2 * w)
-        v_re, v_im = load(lanes, voltage, at), load(lanes, voltage, at + w)
-        square = muladd(v_re, v_re, v_im * v_im)
-        v = square_root(square)
+        _, v, square = magnitude_at(lanes, symbolic, k, voltage)
         for side in range(2):
             own = parts + (6 * k + side) * w
             to = (element(symbolic.diagonal_at, node) + 2 + side) * w

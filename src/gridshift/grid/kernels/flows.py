@@ -5,18 +5,16 @@ The textbook versions, for any voltages, are in `gridshift.grid.equations`.
 """
 # pyright: basic, reportCallIssue=false, reportArgumentType=false, reportAttributeAccessIssue=false
 
-from gridshift.grid.kernels.lanes import (
-    element,
-    fill,
+from gridshift.grid.kernels import compiled
+from gridshift.grid.kernels.arithmetic import (
+    active_power,
     larger,
-    load,
     muladd,
     mulsub,
+    reactive_power,
     square_root,
-    store,
-    width,
 )
-from gridshift.grid.kernels.steps import active_power, compiled, reactive_power
+from gridshift.grid.kernels.lanes import element, fill, load, store, width
 
 
 @compiled

@@ -3,7 +3,7 @@
 
 import numpy as np
 
-from gridshift.grid.kernels.steps import compiled
+from gridshift.grid.kernels import compiled
 
 
 @compiled

@@ -103,12 +103,11 @@ def _call(builder, name: str, vector: VectorType, args):
     )
 
 
-def _splat(builder, scalar, vector: VectorType):
-    kind = _llvm(vector)
+def _splat(builder, scalar, kind: ir.VectorType):
     one = builder.insert_element(
         ir.Constant(kind, ir.Undefined), scalar, ir.Constant(ir.IntType(32), 0)
     )
-    zeros = ir.Constant(ir.VectorType(ir.IntType(32), vector.width), [0] * vector.width)
+    zeros = ir.Constant(ir.VectorType(ir.IntType(32), kind.count), [0] * kind.count)
     return builder.shuffle_vector(one, ir.Constant(kind, ir.Undefined), zeros)
 
 
@@ -175,7 +174,7 @@ def fill(_typing, lanes, scalar):
     """The same number in every lane."""
 
     def generate(context, builder, sig, args):
-        return _splat(builder, args[1], sig.return_type)
+        return _splat(builder, args[1], _llvm(sig.return_type))
 
     return lanes.vector(lanes, lanes.base), generate
 
@@ -188,7 +187,7 @@ def coefficient(_typing, lanes, table, index):
     def generate(context, builder, sig, args):
         if shared:
             data = context.make_array(sig.args[1])(context, builder, args[1]).data
-            return _splat(builder, builder.load(builder.gep(data, [args[2]])), vector)
+            return _splat(builder, builder.load(builder.gep(data, [args[2]])), _llvm(vector))
         start = builder.mul(args[2], ir.Constant(args[2].type, vector.width))
         value = builder.load(_pointer(context, builder, sig.args[1], args[1], start, vector))
         value.align = 8 if vector.base == types.float64 else 4
@@ -206,82 +205,6 @@ def element(_typing, array, index):
         return builder.load(builder.gep(data, [args[1]]))
 
     return array.dtype(array, types.intp), generate
-
-
-@intrinsic
-def muladd(_typing, a, b, c):
-    """a*b + c, fused where the processor can."""
-
-    def generate(context, builder, sig, args):
-        return _call(builder, "fmuladd", sig.return_type, args)
-
-    return a(a, a, a), generate
-
-
-@intrinsic
-def mulsub(_typing, a, b, c):
-    """c - a*b, fused where the processor can."""
-
-    def generate(context, builder, sig, args):
-        return _call(builder, "fmuladd", sig.return_type, [builder.fneg(args[0]), args[1], args[2]])
-
-    return a(a, a, a), generate
-
-
-@intrinsic
-def absolute(_typing, a):
-    """Per lane |a|."""
-
-    def generate(context, builder, sig, args):
-        return _call(builder, "fabs", sig.return_type, args)
-
-    return a(a), generate
-
-
-@intrinsic
-def square_root(_typing, a):
-    """Per lane the square root."""
-
-    def generate(context, builder, sig, args):
-        return _call(builder, "sqrt", sig.return_type, args)
-
-    return a(a), generate
-
-
-@intrinsic
-def larger(_typing, a, b):
-    """Per lane the larger of the two, NaN if either is: a running maximum never hides one."""
-
-    def generate(context, builder, sig, args):
-        first, second = args
-        keep = builder.or_(
-            builder.fcmp_unordered(">", first, second), builder.fcmp_unordered("uno", first, first)
-        )
-        keep = builder.and_(keep, builder.fcmp_ordered("ord", second, second))
-        return builder.select(keep, first, second)
-
-    return a(a, a), generate
-
-
-@intrinsic
-def peak(_typing, a, so_far):
-    """Per lane the larger of |a| and `so_far`, which is not negative; NaN if either is.
-
-    As `larger(absolute(a), so_far)` in a third of the instructions: the bits of numbers without a
-    sign are in the order of the numbers, NaN above all.
-    """
-
-    def generate(context, builder, sig, args):
-        vector = sig.return_type
-        bits = 64 if vector.base == types.float64 else 32
-        kind = ir.VectorType(ir.IntType(bits), vector.width)
-        unsigned = ir.Constant(kind, [2 ** (bits - 1) - 1] * vector.width)
-        size = builder.and_(builder.bitcast(args[0], kind), unsigned)
-        best = builder.bitcast(args[1], kind)
-        best = builder.select(builder.icmp_signed(">", size, best), size, best)
-        return builder.bitcast(best, _llvm(vector))
-
-    return a(a, a), generate
 
 
 @intrinsic

@@ -9,18 +9,12 @@ Schur complement M = D - C inv(J) B; a lane needs the part of it that belongs to
 """
 # pyright: basic, reportCallIssue=false, reportArgumentType=false, reportAttributeAccessIssue=false
 
+from gridshift.grid.kernels import compiled
+from gridshift.grid.kernels.arithmetic import active_power, peak, reactive_power
 from gridshift.grid.kernels.chord import at_nominal, mix, mixture, specify_power
 from gridshift.grid.kernels.dependent import specify_at_voltage
 from gridshift.grid.kernels.flows import retained
-from gridshift.grid.kernels.lanes import (
-    convert,
-    element,
-    fill,
-    load,
-    peak,
-    store,
-    width,
-)
+from gridshift.grid.kernels.lanes import convert, element, fill, load, store, width
 from gridshift.grid.kernels.limited_moves import chord_moves, shorts, take_moves, take_parts
 from gridshift.grid.kernels.reactive import change_kinds, sides, still_active
 from gridshift.grid.kernels.rows import columns_to_lanes, scatter
@@ -30,14 +24,7 @@ from gridshift.grid.kernels.shared_chord import (
     share,
     slack_balance,
 )
-from gridshift.grid.kernels.steps import (
-    active_power,
-    apply_step,
-    compiled,
-    current,
-    reactive_power,
-    substitute,
-)
+from gridshift.grid.kernels.steps import apply_step, at_bus, substitute
 
 
 @compiled
@@ -186,17 +173,12 @@ def balance(lanes, solving, symbolic, admittance, limits, work, held):
     largest = fill(lanes, 0.0)
     specify_at_voltage(lanes, symbolic, work.voltage, work.power)
     for r in range(len(symbolic.row_node)):
-        node = element(symbolic.row_node, r)
-        first, last = element(symbolic.row_ptr, r), element(symbolic.row_ptr, r + 1)
-        re, im = current(lanes, first, last, symbolic.entry_bus, admittance, work.voltage)
-        at = element(symbolic.node_bus, node) * (2 * w)
-        to = element(symbolic.node_first, node) * w
-        v_re = load(lanes, work.voltage, at)
-        v_im = load(lanes, work.voltage, at + w)
+        at, v_re, v_im, re, im = at_bus(lanes, symbolic, admittance, r, work.voltage)
         active = load(lanes, work.power, at) - active_power(v_re, v_im, re, im)
+        reactive = load(lanes, work.power, at + w) - reactive_power(v_re, v_im, re, im)
+        to = element(symbolic.node_first, element(symbolic.row_node, r)) * w
         largest = peak(active, largest)
         store(work.residual, to, convert(solving, active))
-        reactive = load(lanes, work.power, at + w) - reactive_power(v_re, v_im, re, im)
         if r >= symbolic.num_pv:
             largest = peak(reactive, largest)
             store(work.residual, to + w, convert(solving, reactive))

@@ -5,8 +5,9 @@ The Schur complement M = D - C inv(J) B of the Jacobian, bordered by K buses wit
 """
 # pyright: basic, reportCallIssue=false, reportArgumentType=false, reportAttributeAccessIssue=false
 
+from gridshift.grid.kernels import compiled
 from gridshift.grid.kernels.lanes import fill, store, width
-from gridshift.grid.kernels.steps import compiled, substitute
+from gridshift.grid.kernels.steps import substitute
 
 
 @compiled

@@ -6,26 +6,12 @@ series of the solution up to its third-order terms.
 """
 # pyright: basic, reportCallIssue=false, reportArgumentType=false, reportAttributeAccessIssue=false
 
+from gridshift.grid.kernels import compiled
+from gridshift.grid.kernels.arithmetic import active_power, muladd, mulsub, reactive_power
 from gridshift.grid.kernels.chord import begin_at_nominal
-from gridshift.grid.kernels.lanes import (
-    convert,
-    element,
-    fill,
-    load,
-    muladd,
-    mulsub,
-    store,
-    width,
-)
+from gridshift.grid.kernels.lanes import convert, element, fill, load, store, width
 from gridshift.grid.kernels.rows import scatter
-from gridshift.grid.kernels.steps import (
-    active_power,
-    compiled,
-    current,
-    power_balance,
-    reactive_power,
-    substitute,
-)
+from gridshift.grid.kernels.steps import current, power_balance, substitute
 
 
 @compiled

@@ -5,12 +5,12 @@ elimination order, and one sequence of instructions, serves all lanes.
 """
 # pyright: basic, reportCallIssue=false, reportArgumentType=false, reportAttributeAccessIssue=false
 
-from gridshift.grid.kernels.chord import freeze
+from gridshift.grid.kernels import compiled
+from gridshift.grid.kernels.chord import begin_lanes, freeze
 from gridshift.grid.kernels.lanes import fill, store, width
 from gridshift.grid.kernels.rows import columns_to_lanes, scatter
 from gridshift.grid.kernels.steps import (
     apply_step,
-    compiled,
     factorise,
     fill_jacobian,
     power_balance,
@@ -28,9 +28,7 @@ def newton(lanes, symbolic, set_point, rule, work):
     halves. Leaves voltage, mismatch and steps; returns whether factors were made.
     """
     w = width(lanes)
-    for k in range(w):
-        work.active[k] = 1.0
-        work.steps[k] = 0
+    begin_lanes(w, work)
     factored = False
     power_balance(lanes, lanes, symbolic, work.admittance, work)
     for step in range(rule.max_steps + 1):

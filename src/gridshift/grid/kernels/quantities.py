@@ -32,16 +32,14 @@ def quantities(grid, rows, out):
             f, t = grid.branch_from[e], grid.branch_to[e]
             f_re, f_im = voltage[2 * f], voltage[2 * f + 1]
             t_re, t_im = voltage[2 * t], voltage[2 * t + 1]
-            re = y[0] * f_re - y[1] * f_im + y[2] * t_re - y[3] * t_im
-            im = y[0] * f_im + y[1] * f_re + y[2] * t_im + y[3] * t_re
+            re, im = branch_current(y, 0, f_re, f_im, t_re, t_im)
             p, q = f_re * re + f_im * im, f_im * re - f_re * im
             from_p[e], from_q[e] = p * base, q * base
             pg[f] += p
             qg[f] += q
             loading = (re * re + im * im) * grid.inverse_square[2 * e]
             loading *= vm[f] * vm[f] if grid.by_power else 1.0
-            re = y[4] * f_re - y[5] * f_im + y[6] * t_re - y[7] * t_im
-            im = y[4] * f_im + y[5] * f_re + y[6] * t_im + y[7] * t_re
+            re, im = branch_current(y, 4, f_re, f_im, t_re, t_im)
             p, q = t_re * re + t_im * im, t_im * re - t_re * im
             to_p[e], to_q[e] = p * base, q * base
             pg[t] += p
@@ -79,3 +77,10 @@ def quantities(grid, rows, out):
             pg[grid.gen_bus[g]] += gen_p[g]
             qg[grid.gen_bus[g]] += gen_q[g]
         out.num_low[r], out.num_high[r] = low, high
+
+
+@compiled
+def branch_current(y, at, f_re, f_im, t_re, t_im):
+    """y_f v_f + y_t v_t, with the two admittances at four consecutive places from `at` on."""
+    re = y[at] * f_re - y[at + 1] * f_im + y[at + 2] * t_re - y[at + 3] * t_im
+    return re, y[at] * f_im + y[at + 1] * f_re + y[at + 2] * t_im + y[at + 3] * t_re

@@ -7,25 +7,16 @@ complementarity problem (a semismooth one; Qi, Sun, A nonsmooth version of Newto
 """
 # pyright: basic, reportCallIssue=false, reportArgumentType=false, reportAttributeAccessIssue=false
 
-from gridshift.grid.kernels.chord import HOPELESS
-from gridshift.grid.kernels.lanes import (
-    element,
-    fill,
-    larger,
-    load,
-    muladd,
-    mulsub,
-    peak,
-    store,
-    width,
-)
+from gridshift.grid.kernels import compiled
+from gridshift.grid.kernels.arithmetic import larger, muladd, mulsub, peak
+from gridshift.grid.kernels.chord import HOPELESS, begin_lanes
+from gridshift.grid.kernels.lanes import element, fill, load, store, width
 from gridshift.grid.kernels.newton import fill_admittance, orientation
 from gridshift.grid.kernels.rows import columns_to_lanes, scatter
 from gridshift.grid.kernels.shared_chord import share, slack_balance
 from gridshift.grid.kernels.shared_newton import first_imbalance, take_imbalance, turn
 from gridshift.grid.kernels.steps import (
     apply_step,
-    compiled,
     factorise,
     fill_jacobian,
     power_balance,
@@ -84,9 +75,8 @@ def newton(lanes, batch, limits, sharing, rule, work, held, shared):
     """Iterate all lanes until each is balanced with every bus on the right side of its limits."""
     w = width(lanes)
     symbolic = batch.symbolic
+    begin_lanes(w, work)
     for k in range(w):
-        work.active[k] = 1.0
-        work.steps[k] = 0
         held.rounds[k] = 0
     sides(w, limits.bus, limits.apart, batch.set_point, work.voltage, held.range, held.side,
           held.fixed, held.limit)  # fmt: skip

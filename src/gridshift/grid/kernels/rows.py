@@ -1,8 +1,8 @@
 """Rows of arrays in memory to lanes and back, in tiles of 8 by 8 that stay in registers."""
 # pyright: basic, reportCallIssue=false, reportArgumentType=false, reportAttributeAccessIssue=false
 
+from gridshift.grid.kernels import compiled
 from gridshift.grid.kernels.lanes import transpose_tile, width
-from gridshift.grid.kernels.steps import compiled
 
 
 @compiled

@@ -7,33 +7,19 @@ belongs to the topology, `Sharing.border`, and nothing else has to be solved for
 """
 # pyright: basic, reportCallIssue=false, reportArgumentType=false, reportAttributeAccessIssue=false
 
+from gridshift.grid.kernels import compiled
+from gridshift.grid.kernels.arithmetic import active_power, larger, muladd, peak
 from gridshift.grid.kernels.chord import (
-    accelerate,
     at_nominal,
+    begin_lanes,
     freeze,
     specify_power,
+    take_step,
     write_excess,
     write_state,
 )
-from gridshift.grid.kernels.lanes import (
-    convert,
-    element,
-    fill,
-    larger,
-    load,
-    muladd,
-    peak,
-    store,
-    width,
-)
-from gridshift.grid.kernels.steps import (
-    active_power,
-    apply_step,
-    compiled,
-    current,
-    power_balance,
-    substitute,
-)
+from gridshift.grid.kernels.lanes import convert, element, fill, load, store, width
+from gridshift.grid.kernels.steps import current
 
 
 @compiled
@@ -71,21 +57,14 @@ def begin_sharing(lanes, solving, sharing, start, imbalance, work, shared):
 def shared_steps(lanes, solving, batch, sharing, stopping, work, shared):
     """As `chord_steps`; the mismatch is that of the slack bus as well."""
     w = width(lanes)
-    symbolic, point = batch.symbolic, batch.point
-    for k in range(w):
-        work.active[k] = 1.0
-        work.steps[k] = 0
+    begin_lanes(w, work)
     for step in range(stopping.max_steps + 1):
         slack_balance(lanes, sharing, work, shared)
         if not freeze(w, stopping.tolerance, step, work) or step == stopping.max_steps:
             break
-        move_imbalance(lanes, solving, symbolic, sharing, work, shared)
+        move_imbalance(lanes, solving, batch.symbolic, sharing, work, shared)
         share(lanes, solving, sharing, work, shared)
-        substitute(solving, symbolic, point.lower, point.diagonal, point.upper, work.residual)
-        if step >= stopping.accelerate_from:
-            accelerate(solving, symbolic, step == stopping.accelerate_from, work)
-        apply_step(lanes, solving, symbolic, batch.set_point, False, work)
-        power_balance(lanes, solving, symbolic, point.admittance, work)
+        take_step(lanes, solving, batch, stopping, step, work)
 
 
 @compiled

@@ -6,9 +6,11 @@ lane: how the slack bus's balance goes with the imbalance, all else in balance.
 """
 # pyright: basic, reportCallIssue=false, reportArgumentType=false, reportAttributeAccessIssue=false
 
-from gridshift.grid.kernels.lanes import element, fill, load, muladd, mulsub, store, width
+from gridshift.grid.kernels import compiled
+from gridshift.grid.kernels.arithmetic import muladd, mulsub
+from gridshift.grid.kernels.lanes import element, fill, load, store, width
 from gridshift.grid.kernels.shared_chord import slack_balance
-from gridshift.grid.kernels.steps import compiled, substitute
+from gridshift.grid.kernels.steps import substitute
 
 
 @compiled

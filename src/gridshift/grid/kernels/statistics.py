@@ -7,24 +7,12 @@ together in any order to the same bits: each term is rounded once, by half a qua
 
 import numpy as np
 
-from gridshift.grid.kernels.chord import (
-    begin_at_nominal,
-    chord_steps,
-    write_excess,
-    write_state,
-)
+from gridshift.grid.kernels import compiled
+from gridshift.grid.kernels.arithmetic import muladd, square_root
+from gridshift.grid.kernels.chord import begin_at_nominal, begin_from_intact, solve_block
 from gridshift.grid.kernels.flows import branch_current
-from gridshift.grid.kernels.lanes import (
-    element,
-    fill,
-    load,
-    muladd,
-    square_root,
-    store,
-    width,
-)
+from gridshift.grid.kernels.lanes import element, fill, load, store, width
 from gridshift.grid.kernels.rows import columns_to_lanes
-from gridshift.grid.kernels.steps import compiled
 from gridshift.grid.kernels.whole import (
     FRACTION,
     MAGIC,
@@ -57,14 +45,16 @@ LOADING_BINS = (0.0, 6)
 
 @compiled
 def solve_and_tally(
-    lanes, solving, batch, stopping, least_retained, limits, scenarios, work, out, first_block,
-    last_block,
+    lanes, solving, batch, intact, stopping, least_retained, limits, scenarios, work, out,
+    first_block, last_block,
 ):  # fmt: skip
     """Rows of some blocks by chord steps, added to `counts` where they stand if they are solved.
 
     Solved are rows within the tolerance that retain enough of the nominal voltages and, where `out`
     has room for excess, exceed no generator's limit by more than the tolerance. `scenarios` (7, R)
-    gets what each of them was, see `tally`; the others must be NaN there beforehand.
+    gets what each of them was, see `tally`; the others must be NaN there beforehand. They start
+    from the nominal point, or from their solutions on the intact grid where these are given: then
+    rows are in the order of these.
     """
     chord, own, counts = work
     w = width(lanes)
@@ -72,10 +62,11 @@ def solve_and_tally(
     for block in range(first_block, last_block):
         start = block * w
         count = min(w, rows - start)
-        begin_at_nominal(lanes, solving, batch, start, chord)
-        chord_steps(lanes, solving, batch, stopping, chord)
-        write_state(lanes, batch, chord, out, start, count)
-        write_excess(lanes, batch, chord, out, start, count)
+        if len(intact.turn):
+            begin_from_intact(lanes, solving, batch, intact, block, chord)
+        else:
+            begin_at_nominal(lanes, solving, batch, start, chord)
+        solve_block(lanes, solving, batch, stopping, chord, out, start, count)
         good = 0
         for k in range(count):
             row = start + k

@@ -9,19 +9,9 @@ Each function has its textbook twin in `tests/reference`.
 # pyright: basic, reportCallIssue=false, reportArgumentType=false, reportAttributeAccessIssue=false
 
 from gridshift.grid.kernels import compiled
+from gridshift.grid.kernels.arithmetic import active_power, muladd, mulsub, peak, reactive_power
 from gridshift.grid.kernels.dependent import specify_at_voltage, subtract_slopes
-from gridshift.grid.kernels.lanes import (
-    coefficient,
-    convert,
-    element,
-    fill,
-    load,
-    muladd,
-    mulsub,
-    peak,
-    store,
-    width,
-)
+from gridshift.grid.kernels.lanes import coefficient, convert, element, fill, load, store, width
 
 
 @compiled
@@ -36,13 +26,8 @@ def power_balance(lanes, solving, symbolic, admittance, work):
     largest = fill(lanes, 0.0)
     specify_at_voltage(lanes, symbolic, work.voltage, work.power)
     for r in range(len(symbolic.row_node)):
-        node = element(symbolic.row_node, r)
-        first, last = element(symbolic.row_ptr, r), element(symbolic.row_ptr, r + 1)
-        re, im = current(lanes, first, last, symbolic.entry_bus, admittance, work.voltage)
-        at = element(symbolic.node_bus, node) * (2 * w)
-        to = element(symbolic.node_first, node) * w
-        v_re = load(lanes, work.voltage, at)
-        v_im = load(lanes, work.voltage, at + w)
+        at, v_re, v_im, re, im = at_bus(lanes, symbolic, admittance, r, work.voltage)
+        to = element(symbolic.node_first, element(symbolic.row_node, r)) * w
         active = load(lanes, work.power, at) - active_power(v_re, v_im, re, im)
         largest = peak(active, largest)
         store(work.residual, to, convert(solving, active))
@@ -51,6 +36,16 @@ def power_balance(lanes, solving, symbolic, admittance, work):
             largest = peak(reactive, largest)
             store(work.residual, to + w, convert(solving, reactive))
     store(work.mismatch, 0, largest)
+
+
+@compiled
+def at_bus(lanes, symbolic, admittance, r, voltage):
+    """Place of row r's bus in `voltage`, its voltage and the current out of it, as two parts."""
+    w = width(lanes)
+    first, last = element(symbolic.row_ptr, r), element(symbolic.row_ptr, r + 1)
+    re, im = current(lanes, first, last, symbolic.entry_bus, admittance, voltage)
+    at = element(symbolic.node_bus, element(symbolic.row_node, r)) * (2 * w)
+    return at, load(lanes, voltage, at), load(lanes, voltage, at + w), re, im
 
 
 @compiled
@@ -67,18 +62,6 @@ def current(lanes, first, last, entry_bus, admittance, voltage):
         re = mulsub(b, v_im, muladd(g, v_re, re))
         im = muladd(b, v_re, muladd(g, v_im, im))
     return re, im
-
-
-@compiled
-def active_power(v_re, v_im, i_re, i_im):
-    """Re(v conj(i))"""
-    return muladd(v_re, i_re, v_im * i_im)
-
-
-@compiled
-def reactive_power(v_re, v_im, i_re, i_im):
-    """Im(v conj(i))"""
-    return mulsub(v_re, i_im, v_im * i_re)
 
 
 @compiled

@@ -11,7 +11,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from gridshift.grid.kernels.lanes import _pointer
+from gridshift.grid.kernels.lanes import _pointer, _splat
 
 FRACTION = 40
 """Binary digits behind the point of a whole number of quanta."""
@@ -33,14 +33,6 @@ def _bits(builder, value):
 
 def _each(number, kind):
     return ir.Constant(kind, [number] * kind.count)
-
-
-def _splat(builder, scalar, kind):
-    one = builder.insert_element(
-        ir.Constant(kind, ir.Undefined), scalar, ir.Constant(ir.IntType(32), 0)
-    )
-    zeros = ir.Constant(ir.VectorType(ir.IntType(32), kind.count), [0] * kind.count)
-    return builder.shuffle_vector(one, ir.Constant(kind, ir.Undefined), zeros)
 
 
 @intrinsic

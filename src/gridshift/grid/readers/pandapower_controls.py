@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gridshift.arrays import Complex, Int
-from gridshift.grid.controls import StepControl
+from gridshift.grid.controls import Control
 from gridshift.grid.readers.pandapower_arrays import Assembled
 from gridshift.grid.readers.pandapower_safety import CONTROLLERS
 
@@ -98,7 +98,7 @@ class Changer(NamedTuple):
 
 def step_controls(
     net: Any, grid: Assembled, number: Int, two_ports: Callable[[], Complex]
-) -> tuple[list[StepControl], list[str]]:
+) -> tuple[list[Control], list[str]]:
     """What is followed, and sentences on the controllers.
 
     Args:
@@ -108,7 +108,7 @@ def step_controls(
         two_ports: (E, 4) admittances of all branches as taps are in `grid.net`.
     """
     changers: list[Changer] = []
-    shunts: list[StepControl] = []
+    shunts: list[Control] = []
     refused: dict[str, list[str]] = {}
     taken: set[str] = set()
     tabulated = _tabulated(net)
@@ -130,7 +130,7 @@ def step_controls(
             why = next((c for c in made if isinstance(c, str) and c), "")
         elif one.kind == "DiscreteShuntController" and elements:
             shunt = _shunt(grid, one, elements[0], level, number)
-            shunts += [shunt] if isinstance(shunt, StepControl) else []
+            shunts += [shunt] if isinstance(shunt, Control) else []
             why = shunt if isinstance(shunt, str) else ""
         if why:
             refused.setdefault(why, []).append(name or "an element that it doesn't name")
@@ -195,7 +195,7 @@ def _cell(row: Any, name: str) -> float:
 def _tap_controls(
     grid: Assembled, changers: Sequence[Changer], number: Int,
     two_ports: Callable[[], Complex],
-) -> list[StepControl]:  # fmt: skip
+) -> list[Control]:  # fmt: skip
     """Tap changers with the admittances of their positions, which pandapower computes."""
     if not changers:
         return []
@@ -220,20 +220,18 @@ def _tap_controls(
         if bus >= 0 and watched not in slack:  # as pandapower: nothing to do there
             parts = np.ascontiguousarray(ys, complex).view(float)
             made.append(
-                StepControl(
+                Control(
                     label=f"trafo:{table.index[one.row]}", bus=bus, low=one.low, high=one.high,
                     start=one.at - one.positions[0], raises=one.raises,
                     first=float(one.positions[0]), by=1.0,
-                    admittance=tuple(tuple(y) for y in parts.tolist()), branch=branch,
+                    admittance=tuple(tuple(y) for y in parts.tolist()), branches=(branch,),
                     level=one.level,
                 )
             )  # fmt: skip
     return made
 
 
-def _shunt(
-    grid: Assembled, one: Controller, index: int, level: int, number: Int
-) -> StepControl | str:
+def _shunt(grid: Assembled, one: Controller, index: int, level: int, number: Int) -> Control | str:
     """A switched shunt, or why it isn't followed; empty where it has nothing to do."""
     table, watched = grid.net.shunt, one.number("controlled_bus")
     if index not in table.index:
@@ -254,7 +252,7 @@ def _shunt(
         return ""
     kv = shunt.vn_kv if np.isfinite(shunt.vn_kv) else grid.kv[bus]
     each = complex(shunt.p_mw, -shunt.q_mvar) * float((grid.kv[bus] / kv) ** 2) / grid.base_mva
-    return StepControl(
+    return Control(
         label=f"shunt:{index}", bus=int(number[grid.bus_of[int(watched)]]), low=target - tol,
         high=target + tol, start=int(start), raises=-int(np.sign(shunt.q_mvar)) or 1, first=0.0,
         by=1.0, shunt_bus=int(number[bus]), level=level, stride=int(stride),
