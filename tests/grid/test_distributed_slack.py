@@ -65,6 +65,20 @@ def test_voltages_are_pandapowers(name, outage, rule):
             assert given[f"{kind}:{index}"] == pytest.approx(p_mw, abs=1e-5)
 
 
+@pytest.mark.parametrize(("name", "outage"), [("case39", "line:4"), ("case118", "line:20")])
+def test_voltages_with_reactive_limits_are_pandapowers(name, outage):
+    net = with_weights(name, "any")
+    network = network_from_pandapower(net, name=name, origin="test").without([outage])
+    net = switched_off(net, outage)
+    run(net, distributed_slack=True, enforce_q_lims=True)
+    found = solve(
+        network, nominal_loads(network), tol=1e-10, distributed_slack="given", q_limits=True
+    )
+    assert found.at_limit.any()
+    expected = voltages(net, network.bus_labels)
+    np.testing.assert_allclose(found.voltage[0], expected, rtol=0, atol=1e-8)
+
+
 @pytest.mark.filterwarnings("ignore")  # lightsim2grid tells what it fills in
 def test_voltages_are_lightsim2grids():
     net = with_weights("case118", "any")

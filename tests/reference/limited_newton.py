@@ -15,7 +15,7 @@ import numpy as np
 
 from tests.reference.newton import balance_and_jacobian, bus_matrix
 
-FEWEST, MOST = 1e-4, 0.1
+FEWEST, MOST = 1e-3, 0.1
 """Smallest and largest part of the way from one demand to another by which a step goes on."""
 
 
@@ -65,6 +65,19 @@ class LimitedGrid:
         np.add.at(power, at, load_power.real * (1 - rest.real))
         np.add.at(power, at, 1j * load_power.imag * (1 - rest.imag))
         return power, slope
+
+    def off(self, voltage, load_power) -> float:
+        """By how much voltages (B,) break the rule at most, p.u., with the imbalance that all buses
+        together need; at a bus with limits q - clip(q - (v - set-point), least, most)."""
+        size, pv = np.abs(voltage), self.pv
+        demand, _ = self.drawn(load_power, size)
+        given = voltage * (self.y @ voltage).conj() - self.base + demand
+        imbalance = given.real.sum() if self.shared else 0.0
+        active, reactive = given.real - self.share * imbalance, given.imag.copy()
+        above = size[pv] - self.n.bus_v_set[pv]
+        reactive[pv] -= np.clip(reactive[pv] - above, self.low[pv], self.high[pv])
+        both = np.concatenate([active, reactive])
+        return float(np.abs(both[self.rows]).max())
 
     def solve(self, start: Limited, load_power, *, tol=1e-11, most=30) -> Limited | None:
         """Newton's method from a state; None where it doesn't settle."""

@@ -18,6 +18,8 @@ class LimitedBuses(NamedTuple):
     """Of the mismatch, `Symbolic.row_ptr`."""
     row_of: NDArray[np.int32]
     """The same of every node."""
+    constant: NDArray[np.int32]
+    """Where each bus's constant part of reactive power is among specified powers."""
     number: NDArray[np.int32]
     """Of the bus with limits that each row belongs to, -1 for other rows."""
     at_point: Real
@@ -47,15 +49,20 @@ class LimitedStates(NamedTuple):
     """(n,) as in `Rows`."""
     side: Real
     """(n, K) 1 at the upper limit, -1 at the lower one, 0 held at the set-point."""
+    imbalance: Real
+    """(n,) what generators share, p.u.; empty where the slack bus gives it."""
 
     @classmethod
-    def empty(cls, count: int, num_buses: int, num_limited: int) -> "LimitedStates":
-        """Room for `count` states."""
+    def empty(
+        cls, count: int, num_buses: int, num_limited: int, imbalance: Real | None = None
+    ) -> "LimitedStates":
+        """Room for `count` states, with the imbalances that they start from, if shared."""
         return cls(
             **room_for_states(count, num_buses),
             settled=np.zeros(count, bool),
             retained=np.zeros(count),
             side=np.zeros((count, num_limited)),
+            imbalance=np.zeros(0) if imbalance is None else np.array(imbalance, float),
         )
 
 
@@ -182,3 +189,5 @@ class Kept(NamedTuple):
     """(n,) rows without one since kinds of buses did not settle."""
     side: NDArray[np.int8]
     """(n, B) 1 at the upper limit, -1 at the lower one."""
+    imbalance: Real
+    """(n,) or empty, as in `LimitedStates`."""

@@ -14,7 +14,7 @@ from gridshift.grid.kernels.newton import newton_states
 from gridshift.grid.network import Network
 from gridshift.grid.pi_model import bus_admittance
 from gridshift.grid.symbolic import analyse, revalued
-from gridshift.grid.voltage_dependence import Dependence
+from gridshift.grid.voltage_dependence import Dependence, constant_parts
 from gridshift.grid.workspace import NewtonBatch, NewtonRule, NewtonWork, States, interleaved
 
 NEWTON_LANES = 8
@@ -37,6 +37,7 @@ class Newton:
         self.pq, self.kind, self.shunt = intact.pq, intact.bus_kind, intact.bus_shunt
         self.unit = intact.tolerance_base
         self.dependence, nominal = Dependence.of(intact), intact.load_power
+        self.constant = constant_parts(intact)
         of_parts = self.dependence.injected(nominal.real[None], nominal.imag[None])[0]
         self.nominal_power = np.append(interleaved(intact.injected(nominal)), of_parts)
         self.set_point = np.nan_to_num(intact.bus_v_set, nan=1.0)

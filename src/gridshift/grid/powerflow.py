@@ -1,35 +1,31 @@
 """Exact AC power flow for many scenarios of one topology."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import get_args
 
 import numpy as np
 
-from gridshift.arguments import how_many, number, some_of, whole_number
-from gridshift.arrays import Bool, Complex, Int, Real
+from gridshift.arguments import number, some_of, whole_number
+from gridshift.arrays import Int, Real
 from gridshift.errors import GridshiftError
 from gridshift.grid.controlled_rows import positions_of_rest, solve_controlled
-from gridshift.grid.distributed_slack import TIGHTER, solve_distributed
 from gridshift.grid.engine import Device
 from gridshift.grid.equations import branch_loading, branch_powers
 from gridshift.grid.following import NEWTON_STEPS, Followed, Origin, follow
 from gridshift.grid.generation import ShareBy
-from gridshift.grid.limited_workspace import Kept
+from gridshift.grid.kept_rows import FLOWS, Flows, not_finite, of_kept, row_statuses, take_kept
 from gridshift.grid.network import Network
 from gridshift.grid.pivoting import pivoting_newton
 from gridshift.grid.prepared import Prepared, prepare
 from gridshift.grid.reactive import ReactiveLimits
 from gridshift.grid.scenarios import LoadScenarios, demands, nominal_loads
+from gridshift.grid.shared_rows import solve_shared
 from gridshift.grid.slack_shares import SlackShares
 from gridshift.grid.solution import BatchSolution, RowStatus
 from gridshift.grid.voltage_dependence import require_constant_power
 from gridshift.memory import require_memory
-
-Flows = Mapping[str, Callable[[Network, Complex], Real]]
-"""What is computed of voltages (R, B) besides, by its name in `BatchSolution`."""
-FLOWS: Flows = {"powers": branch_powers, "loading": branch_loading}
 
 
 def solve(
@@ -53,11 +49,14 @@ def solve(
 
     Args:
         grid: the topology; a network is prepared the first time that rows of it are solved.
+        loads: demands, R rows.
         tol: largest allowed mismatch as a multiple of `Network.tolerance_base`, so that it means
             the same on any `base_mva`; 1e-8 is 1 W at most, 1e-10 can be reached on well-scaled
             grids.
         max_iterations: Newton steps of one attempt before it is given up.
         threads: worker threads over blocks of rows; results don't depend on it.
+        powers: return branch powers.
+        loading: return branch loading.
         q_limits: keep the reactive limits of generators, row by row (`reactive`).
         distributed_slack: generators that share losses and changes of demand, by `generation`,
             `headroom` or as `given` in the source (`SlackShares.of`); None: the slack bus alone.
@@ -95,15 +94,13 @@ def solve(
         )  # fmt: skip
     if controls:
         return solve_controlled(network, loads, rows_at)
+    wanted = {"powers": powers, "loading": loading}
+    flows = {name: of for name, of in FLOWS.items() if wanted[name]}
     if shares is not None:
-        inside = partial(
-            solve, tol=TIGHTER * tol, max_iterations=max_iterations, threads=threads,
-            q_limits=q_limits, device=device,
-        )  # fmt: skip
-        return solve_distributed(
-            prepared, loads, shares, inside, tol=tol, threads=threads, q_limits=q_limits,
-            chords=device == "cpu", powers=powers, loading=loading,
-        )  # fmt: skip
+        limits = ReactiveLimits.of(network) if q_limits else None
+        found = solve_shared(prepared, loads, shares, limits, tol=tol, threads=threads, flows=flows)
+        nowhere = np.zeros(found.voltage.shape, np.int8)
+        return replace(found, at_limit=nowhere) if q_limits and limits is None else found
     plain = partial(
         _solved, prepared, tol=tol, max_iterations=max_iterations, threads=threads, powers=powers,
         loading=loading, device=device,
@@ -114,8 +111,6 @@ def solve(
     if kept is None:
         found, _ = plain(loads)
         return replace(found, at_limit=np.zeros(found.voltage.shape, np.int8))
-    wanted = {"powers": powers, "loading": loading}
-    flows = {name: of for name, of in FLOWS.items() if wanted[name]}
     return _limited(kept, prepared, loads, plain, tol, threads, flows)
 
 
@@ -126,6 +121,7 @@ def _solved(
     """Rows that know of no limits, and by how much they exceed `limits` of reactive power."""
     network, num_rows = prepared.network, loads.num_rows
     load_p, load_q = demands(network, loads)
+    limit = tol * network.tolerance_base
     rows = prepared.engine.solve(
         prepared.topology, load_p, load_q, tol=tol, max_steps=max_iterations, threads=threads,
         powers=powers, loading=loading, device=device, limits=limits,
@@ -133,7 +129,7 @@ def _solved(
     solution = BatchSolution(
         network=network,
         voltage=rows.voltage.view(np.complex128),
-        status=_statuses(rows.mismatch, rows.operating, rows.growth, tol * network.tolerance_base),
+        status=row_statuses(rows.mismatch, rows.operating, rows.growth, limit),
         iterations=rows.steps,
         mismatch=rows.mismatch,
         powers=rows.powers.reshape(num_rows, network.num_branches, 4) if powers else None,
@@ -157,61 +153,15 @@ def _limited(
     load_p, load_q = demands(prepared.network, loads)
     if kept.at_nominal(prepared):
         found = kept.keep(prepared, load_p, load_q, tol=tol, threads=threads)
-        return _of_kept(prepared.network, loads, found, limit, flows)
+        return of_kept(prepared.network, loads, found, limit, flows)
     solution, excess = plain(loads, limits=kept.of_pv)
     over = np.flatnonzero(solution.solved & (excess > limit))
     solution = replace(solution, at_limit=np.zeros(solution.voltage.shape, np.int8))
     if len(over):
         start = solution.voltage.view(np.float64)[over]
         found = kept.keep(prepared, load_p[over], load_q[over], start, tol=tol, threads=threads)
-        _take(solution, over, found, limit)
+        take_kept(solution, over, found, limit)
     return solution
-
-
-def _of_kept(
-    network: Network, loads: LoadScenarios, kept: Kept, limit: float, flows: Flows
-) -> BatchSolution:
-    """Rows whose reactive limits are kept, or can't be."""
-    reason, status = "", _kept_statuses(kept, limit)
-    failed = np.flatnonzero(status)
-    finite = np.isfinite(loads.load_p[failed] + loads.load_q[failed]).all(1)
-    if not finite.all():
-        status[failed[~finite]] = RowStatus.NOT_RUN
-        reason = _not_finite((~finite).sum())
-    voltage = kept.voltage.view(np.complex128)
-    voltage[failed], kept.side[failed] = np.nan, 0
-    solution = BatchSolution(
-        network=network, voltage=voltage, status=status, iterations=kept.steps,
-        mismatch=kept.mismatch, reason=reason, at_limit=kept.side,
-    )  # fmt: skip
-    return replace(solution, **{name: of(network, voltage) for name, of in flows.items()})
-
-
-def _take(solution: BatchSolution, rows: Int, kept: Kept, limit: float) -> None:
-    """Put rows whose reactive limits are kept, or can't be, into their places."""
-    assert solution.at_limit is not None
-    status = _kept_statuses(kept, limit)
-    failed = status != RowStatus.SOLVED
-    solution.status[rows] = status
-    solution.voltage[rows] = kept.voltage.view(np.complex128)
-    solution.voltage[rows[failed]] = np.nan
-    solution.mismatch[rows] = kept.mismatch
-    solution.iterations[rows] += kept.steps
-    solution.at_limit[rows[~failed]] = kept.side[~failed]
-    for name, of in FLOWS.items():
-        if getattr(solution, name) is not None:
-            getattr(solution, name)[rows] = of(solution.network, solution.voltage[rows])
-
-
-def _kept_statuses(kept: Kept, limit: float) -> Int:
-    status = _statuses(kept.mismatch, kept.reached, kept.growth, limit)
-    status[kept.unsettled & ~kept.reached] = RowStatus.UNSETTLED_LIMITS
-    return status
-
-
-def _not_finite(count: int) -> str:
-    bad = how_many(int(count), "row has", "rows have")
-    return f"{bad} a load that is not a finite number"
 
 
 def _check_settings(
@@ -267,17 +217,6 @@ def islanded(prepared: Prepared, num_rows: int) -> BatchSolution:
     )
 
 
-def _statuses(mismatch: Real, operating: Bool, growth: Real, limit: float) -> Int:
-    status = np.zeros(len(mismatch), np.int64)
-    assert RowStatus.SOLVED == 0
-    solved = mismatch <= limit
-    if not (solved & operating).all():  # for most batches that is all; names of an enum cost µs
-        status[~operating] = RowStatus.IMPLAUSIBLE
-        status[~solved] = RowStatus.NO_CONVERGENCE
-        status[~solved & ~np.isfinite(growth)] = RowStatus.SINGULAR
-    return status
-
-
 def _follow_with_pivoting(
     prepared: Prepared, loads: LoadScenarios, limit: float, max_steps: int
 ) -> Followed:
@@ -305,7 +244,7 @@ def _finish(
     finite = np.isfinite(loads.load_p[failed] + loads.load_q[failed]).all(1)
     if not finite.all():
         status[failed[~finite]] = RowStatus.NOT_RUN
-        reason = _not_finite((~finite).sum())
+        reason = not_finite((~finite).sum())
     left = failed[finite]
     if len(left) and prepared.solved and not prepared.topology.trusted:
         limit = tol * solution.network.tolerance_base
@@ -313,7 +252,7 @@ def _finish(
         voltage[left[found.reached]] = found.voltage.view(np.complex128)[found.reached]
         solution.mismatch[left] = found.mismatch
         solution.iterations[left] += found.steps
-        status[left] = _statuses(found.mismatch, found.reached, found.growth, limit)
+        status[left] = row_statuses(found.mismatch, found.reached, found.growth, limit)
     if solution.powers is not None:
         solution.powers[without_flows] = branch_powers(solution.network, voltage[without_flows])
     if solution.loading is not None:

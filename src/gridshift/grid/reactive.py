@@ -13,36 +13,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gridshift.arrays import Bool, Real
+from gridshift.arrays import Real
 from gridshift.errors import GridshiftError
-from gridshift.grid.blocks import run_blocks
+from gridshift.grid.distributed_slack import DistributedSlack
 from gridshift.grid.engine import CHUNK, Engine
 from gridshift.grid.following import Origin
-from gridshift.grid.kernels.limited_chord import limited_chord
-from gridshift.grid.kernels.limited_sensitivity import sensitivities
+from gridshift.grid.limited_chords import HOPELESS, Basis, Reference, solved
 from gridshift.grid.limited_newton import LimitedNewton, limited_buses
-from gridshift.grid.limited_workspace import (
-    HeldWork,
-    Kept,
-    LimitedBuses,
-    LimitedStates,
-    MovedWork,
-    Sensitivity,
-)
+from gridshift.grid.limited_workspace import Kept, LimitedStates
 from gridshift.grid.network import BusKind, Network
 from gridshift.grid.prepared import Prepared, prepare
 from gridshift.grid.topology import RETAINED, UNFOLLOWED, Topology
-from gridshift.grid.workspace import ChordWork, NominalPoint, Stopping
 
-CHORD_STEPS = 12
-"""Chord steps of a row at most, and so many more for slow rows."""
-HOPELESS = 1e2
-"""Mismatch, as a multiple of the tolerance base, from which on no more chord steps are taken."""
-ACCELERATE_FROM = 2
-"""Chord steps after a change of kinds without acceleration."""
-MOST_MOVED = 128
-"""Buses of a row that differ from the point whose factors chord steps have; rows with more go to
-Newton's method."""
 NO_LIMIT = 1e9
 """Stands for infinity, p.u."""
 
@@ -68,24 +50,6 @@ def bus_limits(network: Network) -> tuple[Real, Real]:
     np.add.at(found[1], network.gen_bus, network.gen_q_max)
     found[:, network.bus_kind != BusKind.PV] = [[-np.inf], [np.inf]]
     return found[0], found[1]
-
-
-class Basis(NamedTuple):
-    """Which buses with limits factors take to be held, and which to be at a limit."""
-
-    engine: Engine
-    """Of the grid with these kinds of buses."""
-    limits: LimitedBuses
-    spare: list
-    """Workspaces."""
-
-
-class Reference(NamedTuple):
-    """A point of a topology that rows start from, and what chord steps need there."""
-
-    basis: Basis
-    point: NominalPoint
-    sensitivity: Sensitivity
 
 
 class Nominal(NamedTuple):
@@ -115,6 +79,15 @@ class ReactiveLimits:
             _KEPT[intact] = cls(intact, low, high) if limited.any() else None
         return _KEPT[intact]
 
+    @classmethod
+    def none_of(cls, network: Network) -> "ReactiveLimits":
+        """No limits at all: what solves rows of a distributed slack that chord steps leave over."""
+        intact = network.intact
+        if intact not in _FREE:
+            none = np.full(intact.num_buses, np.inf)
+            _FREE[intact] = cls(intact, -none, none)
+        return _FREE[intact]
+
     def __init__(self, intact: Network, low: Real, high: Real):
         self.buses = np.flatnonzero(np.isfinite(low) | np.isfinite(high))
         ranges = np.clip(np.stack([low, high], 1), -NO_LIMIT, NO_LIMIT)
@@ -123,7 +96,7 @@ class ReactiveLimits:
         self.of_pv = ranges[rows].ravel()
         """(2 PV,) limits of PV buses in the order in which the mismatch is computed."""
         self._ranges = ranges[self.buses].ravel()
-        self._held = Basis(engine, limited_buses(engine, self.buses, self._ranges), [])
+        self._held = Basis(intact, engine, limited_buses(engine, self.buses, self._ranges), [])
         self._basis: Basis | None = None
         self._newton: LimitedNewton | None = None
         self._plains: weakref.WeakKeyDictionary[Topology, Reference] = weakref.WeakKeyDictionary()
@@ -138,7 +111,8 @@ class ReactiveLimits:
 
     def keep(
         self, prepared: Prepared, load_p: Real, load_q: Real, start: Real | None = None, *,
-        tol: float, threads: int = 1,
+        tol: float, threads: int = 1, slack: DistributedSlack | None = None,
+        imbalance: Real | None = None,
     ) -> Kept:  # fmt: skip
         """Rows with every limit kept: by chord steps, then Newton's method, then by following.
 
@@ -147,30 +121,57 @@ class ReactiveLimits:
             load_p: (n, L) demands, p.u.; rows with one that is not finite are not solved.
             load_q: (n, L)
             start: (n, 2 B) solutions that know of no limits; not needed if `at_nominal`.
+            tol: largest mismatch, as a multiple of the tolerance base.
+            threads: that share the rows; results don't depend on it.
+            slack: shares the imbalance; None: the slack bus gives it.
+            imbalance: (n,) from which the rows of `start` begin to share, p.u.
         """
         nominal, engine = self._nominal(prepared), prepared.engine
         least = RETAINED if nominal.solved else UNFOLLOWED
         if start is None:
-            found = self.from_nominal(prepared, load_p, load_q, tol=tol, threads=threads)
+            found = self.from_nominal(prepared, load_p, load_q, tol=tol, threads=threads,
+                                      slack=slack)  # fmt: skip
             # where chord steps have led, unless they have led nowhere
             near = found.mismatch < HOPELESS * engine.unit
             start = np.where(near[:, None], found.voltage, nominal.voltage)
         else:
-            found = self._chord(self._plain(prepared), load_p, load_q, start, tol, threads)
+            found = self._chord(
+                self._plain(prepared), prepared.network, load_p, load_q, start, tol, threads,
+                slack, imbalance,
+            )  # fmt: skip
         retaining = nominal.voltage, least
-        out = self._settled(prepared, found, load_p, load_q, start, tol, threads, retaining)
+        out = self._settled(prepared, found, load_p, load_q, start, tol, threads, retaining, slack)
         left = np.flatnonzero(~out.reached)
         left = left[np.isfinite(load_p[left] + load_q[left]).all(1)]
-        if len(left) and nominal.solved:
-            at = Origin(engine.nominal_power, nominal.voltage, prepared.topology.orientation)
-            power = engine.injected(load_p[left], load_q[left])
-            newton = self._newton_of(prepared.network)
-            newton.follow(prepared.network, at, left, power, tol * engine.unit, threads, out)
+        at = self._origin(prepared, nominal, tol * engine.unit, slack) if len(left) else None
+        if at is not None:
+            power = _specified(engine, load_p[left], load_q[left], slack)
+            newton, network = self._newton_of(prepared.network), prepared.network
+            newton.follow(network, at, left, power, tol * engine.unit, threads, slack, out)
         return out
+
+    def _origin(
+        self, prepared: Prepared, nominal: Nominal, limit: float, slack: DistributedSlack | None
+    ) -> Origin | None:
+        """What rows are followed from: nominal demand with limits.
+
+        Rows that share an imbalance can also come from the state without load.
+        """
+        engine, topology, network = prepared.engine, prepared.topology, prepared.network
+        near = Origin(engine.nominal_power, nominal.voltage, topology.orientation)
+        if slack is None:
+            return near if nominal.solved else None
+        newton = self._newton_of(network)
+        near = near._replace(power=near.power + slack.change) if nominal.solved else None
+        at = newton.origin(network, near, limit, slack) if near else None
+        if at is None and (near := engine.no_load(topology.removed)):
+            at = newton.origin(network, near, limit, slack)
+        return at
 
     def _settled(
         self, prepared: Prepared, found: LimitedStates, load_p: Real, load_q: Real, start: Real,
         tol: float, threads: int, retaining: tuple[Real, float],
+        slack: DistributedSlack | None = None,
     ) -> Kept:  # fmt: skip
         """Rows of chord steps; those they leave over by Newton's method from voltages `start`.
 
@@ -180,7 +181,7 @@ class ReactiveLimits:
         limit = tol * engine.unit
         out = Kept(
             voltage=found.voltage, mismatch=found.mismatch, steps=found.steps,
-            growth=found.growth, reached=self.solved(found, limit),
+            growth=found.growth, reached=solved(found, limit), imbalance=found.imbalance,
             unsettled=np.zeros(len(load_p), bool), side=self.at_buses(found.side, engine.num_buses),
         )  # fmt: skip
         left = np.flatnonzero(~out.reached)
@@ -189,23 +190,23 @@ class ReactiveLimits:
         left = left[np.argsort(found.mismatch[left], kind="stable")]
         for first in range(0, len(left), CHUNK):
             rows = left[first : first + CHUNK]
-            power = engine.injected(load_p[rows], load_q[rows])
+            power = _specified(engine, load_p[rows], load_q[rows], slack)
             newton = self._newton_of(prepared.network)
-            newton.rows(prepared, rows, power, start[rows], limit, threads, retaining, out)
+            newton.rows(prepared, rows, power, start[rows], limit, threads, retaining, slack, out)
         return out
 
     def from_nominal(
-        self, prepared: Prepared, load_p: Real, load_q: Real, *, tol: float, threads: int = 1
-    ) -> LimitedStates:
+        self, prepared: Prepared, load_p: Real, load_q: Real, *, tol: float, threads: int = 1,
+        slack: DistributedSlack | None = None,
+    ) -> LimitedStates:  # fmt: skip
         """Rows by chord steps from nominal demand with limits, where generators are `at_nominal`;
         those `solved` keep every limit."""
-        reference = self._reference(prepared)
+        reference, network = self._reference(prepared), prepared.network
         start = np.empty((0, 2 * prepared.engine.num_buses))
-        return self._chord(reference, load_p, load_q, start, tol, threads)
-
-    def solved(self, found: LimitedStates, limit: float) -> Bool:
-        """(n,) rows of chord steps that are solved, with the limit of the mismatch in per unit."""
-        return found.settled & (found.mismatch <= limit) & (found.retained >= RETAINED**2)
+        imbalance = None if slack is None else slack.schedule.first_imbalance(load_p)
+        return self._chord(
+            reference, network, load_p, load_q, start, tol, threads, slack, imbalance
+        )
 
     def at_buses(self, side: Real, num_buses: int) -> NDArray[np.int8]:
         """(n, B) sides of all buses, from those (n, K) of the buses with limits."""
@@ -223,7 +224,8 @@ class ReactiveLimits:
                 load_p, load_q = (np.ascontiguousarray(part) for part in (load.real, load.imag))
                 # limits lower voltages, and nothing else is known yet that they could be told by
                 least = at, UNFOLLOWED
-                first = self._chord(self._plain(prepared), load_p, load_q, at[None], 1e-8, 1)
+                plain, network = self._plain(prepared), prepared.network
+                first = self._chord(plain, network, load_p, load_q, at[None], 1e-8, 1)
                 kept = self._settled(prepared, first, load_p, load_q, at[None], 1e-8, 1, least)
                 if kept.reached[0]:  # else the voltages without limits are the ones known
                     found = Nominal(True, kept.voltage[0], kept.side[0])
@@ -236,7 +238,7 @@ class ReactiveLimits:
         if not (topology.solved() and topology.trusted):
             return None
         if topology not in self._plains:
-            self._plains[topology] = self._made(self._held, topology.point)
+            self._plains[topology] = Reference.at(self._held, topology.point)
         return self._plains[topology]
 
     def _reference(self, prepared: Prepared) -> Reference:
@@ -246,7 +248,7 @@ class ReactiveLimits:
             if self._basis is None:
                 self._basis = self._with_kinds(prepared.network.intact)
             point = self._basis.engine.point_at(topology.removed, self._nominal(prepared).voltage)
-            self._limited[topology] = self._made(self._basis, point)
+            self._limited[topology] = Reference.at(self._basis, point)
         return self._limited[topology]
 
     def _with_kinds(self, intact: Network) -> Basis:
@@ -259,76 +261,21 @@ class ReactiveLimits:
         power[at] = self._ranges.reshape(-1, 2)[at, np.where(side[at] > 0, 1, 0)]
         kind[self.buses[at]] = BusKind.PQ
         fixed[self.buses] += 1j * power
-        engine = Engine(replace(intact, bus_kind=kind, bus_fixed=fixed))
-        return Basis(engine, limited_buses(engine, self.buses, self._ranges, power), [])
-
-    def _made(self, basis: Basis, point: NominalPoint) -> Reference:
-        engine, limits = basis.engine, basis.limits
-        symbolic, number = engine.symbolic, len(self.buses)
-        entries = int(symbolic.row_ptr[symbolic.num_pv])
-        angle, magnitude, active, reactive = np.zeros((4, entries))
-        out = Sensitivity(angle, magnitude, active, reactive, np.empty((number, number)))
-        place = np.full(engine.num_buses, -1)
-        place[self.buses] = np.where(symbolic.node_size[limits.node] == 1, np.arange(number), -1)
-        work = engine.chord_work()
-        sensitivities(engine.lanes, engine.solving, symbolic, point, limits, place, work, out)
-        return Reference(basis, point, out)
+        intact = replace(intact, bus_kind=kind, bus_fixed=fixed, outage_of=None)
+        engine = Engine(intact)
+        return Basis(intact, engine, limited_buses(engine, self.buses, self._ranges, power), [])
 
     def _chord(
-        self, reference: Reference | None, load_p: Real, load_q: Real, start: Real, tol: float,
-        threads: int,
+        self, reference: Reference | None, network: Network, load_p: Real, load_q: Real,
+        start: Real, tol: float, threads: int, slack: DistributedSlack | None = None,
+        imbalance: Real | None = None,
     ) -> LimitedStates:  # fmt: skip
-        """Chord steps with the factors of a point, from there where `start` (n, 2 B) is empty.
-
-        Slow rows go on in blocks of their own, so that they keep few waiting. None are taken where
-        loads depend on the voltage: a step moves specified powers, which are not constant then.
-        """
-        dependent = len(self._held.engine.symbolic.dependent_bus) > 0
-        if reference is None or dependent:
-            return LimitedStates.empty(len(load_p), self._held.engine.num_buses, len(self.buses))
-        unit = self._held.engine.unit
-        limit = tol * unit
-        out = self._chord_steps(reference, load_p, load_q, start, limit, threads)
-        left = np.flatnonzero(~self.solved(out, limit))
-        left = left[out.mismatch[left] < HOPELESS * unit]
-        left = left[np.argsort(out.mismatch[left], kind="stable")]
-        if len(left):
-            before = out.steps[left]
-            more = self._chord_steps(
-                reference, load_p[left], load_q[left], out.voltage[left], limit, threads
-            )
-            for whole, part in zip(out, more, strict=True):
-                whole[left] = part
-            out.steps[left] += before
-        return out
-
-    def _chord_steps(
-        self, reference: Reference, load_p: Real, load_q: Real, start: Real, limit: float,
-        threads: int,
-    ) -> LimitedStates:  # fmt: skip
-        (engine, limits, spare), point, sensitivity = reference
-        out = LimitedStates.empty(len(load_p), engine.num_buses, len(self.buses))
-        batch = engine.batch(engine.intact, load_p, load_q)._replace(point=point)
-        stopping = Stopping(limit, CHORD_STEPS, ACCELERATE_FROM)
-        most = min(MOST_MOVED, len(self.buses))
-
-        def kernel(work: tuple, out: LimitedStates, first: int, last: int) -> None:
-            limited_chord(
-                engine.lanes, engine.solving, batch, start, limits, sensitivity, stopping,
-                work[0], work[1], work[2], out, first, last,
-            )  # fmt: skip
-
-        def room() -> tuple[ChordWork, HeldWork, MovedWork]:
-            width, num = engine.lanes.width, len(self.buses)
-            moved = MovedWork.new(
-                width, engine.solving.dtype, engine.symbolic.num_unknowns, engine.num_buses, num,
-                most,
-            )  # fmt: skip
-            return engine.chord_work(), HeldWork.new(width, num), moved
-
-        blocks = -(-len(load_p) // engine.lanes.width)
-        run_blocks(kernel, out, blocks, threads, spare, room)
-        return out
+        """Chord steps as `Reference.rows`; none without a reference or without limits."""
+        if reference is None or not len(self.buses):
+            rows, buses = len(load_p), self._held.engine.num_buses
+            return LimitedStates.empty(rows, buses, len(self.buses), imbalance)
+        limit = tol * self._held.engine.unit
+        return reference.rows(network, load_p, load_q, start, limit, threads, slack, imbalance)
 
     def _newton_of(self, network: Network) -> LimitedNewton:
         """Newton's method with changing kinds, made when it is needed first."""
@@ -337,4 +284,11 @@ class ReactiveLimits:
         return self._newton
 
 
+def _specified(engine: Engine, load_p: Real, load_q: Real, slack: DistributedSlack | None) -> Real:
+    """(n, 2 B + 6 K) specified injections of rows of demands."""
+    power = engine.injected(load_p, load_q)
+    return power if slack is None else power + slack.change
+
+
 _KEPT: "weakref.WeakKeyDictionary[Network, ReactiveLimits | None]" = weakref.WeakKeyDictionary()
+_FREE: "weakref.WeakKeyDictionary[Network, ReactiveLimits]" = weakref.WeakKeyDictionary()

@@ -20,6 +20,9 @@ class Sharing(NamedTuple):
     bus: NDArray[np.int32]
     unknown: NDArray[np.int32]
     """(K,) of the angle at the bus; -1 at the slack bus."""
+    constant: NDArray[np.int32]
+    """(K + 1,) where each bus's constant part of active power is among specified powers, and the
+    slack bus's."""
     up_weight: Real
     up_room: Real
     """(K,) p.u., infinite without a limit."""
@@ -31,11 +34,16 @@ class Sharing(NamedTuple):
     slack: int
     entry_bus: NDArray[np.int32]
     """(n,) columns of the slack bus's row of the admittance matrix."""
+    entry_unknown: NDArray[np.int32]
+    """(n,) of the angle at each of these buses; -1 at the slack bus itself."""
+    entry_size: NDArray[np.int32]
+    """(n,) how many unknowns each has."""
     admittance: Real
     """(2 n,)"""
     border: np.ndarray
     """(N,) by how much the slack bus must give more for what is missing at each bus, negative: the
-    row of the slack bus in the Jacobian times the inverse of the rest."""
+    row of the slack bus in the Jacobian times the inverse of the rest. Empty without a point, as
+    Newton's method needs none."""
     step: float
     """By how much the imbalance is moved for what is missing at the slack bus, all else balanced;
     about 1."""
@@ -50,11 +58,16 @@ class SharedWork(NamedTuple):
     """(K + 1, W) what each generator gives above its schedule, then what is left to the slack."""
     off: Real
     """(W,) what is missing at the slack bus."""
+    slope: Real
+    """(K + 1, W) how `given` grows with the imbalance."""
+    along: Real
+    """(N, W) how unknowns move with it; empty for chord steps."""
 
     @classmethod
-    def new(cls, width: int, num_shared: int) -> "SharedWork":
-        """A workspace of `width` lanes for K generators."""
-        return cls(aligned(width), aligned((num_shared + 1) * width), aligned(width))
+    def new(cls, width: int, num_shared: int, num_unknowns: int = 0) -> "SharedWork":
+        """A workspace of `width` lanes for K generators, of Newton's method for N unknowns."""
+        given, slope = (aligned((num_shared + 1) * width) for _ in range(2))
+        return cls(aligned(width), given, aligned(width), slope, aligned(num_unknowns * width))
 
 
 class SharedRows(NamedTuple):

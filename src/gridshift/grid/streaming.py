@@ -13,6 +13,7 @@ from gridshift.grid.controls import ControlCounts, grid_of_row
 from gridshift.grid.distributed_slack import DistributedSlack
 from gridshift.grid.engine import Engine
 from gridshift.grid.intact_rows import from_nominal
+from gridshift.grid.limited_chords import solved
 from gridshift.grid.network import Network
 from gridshift.grid.powerflow import solve
 from gridshift.grid.prepared import Prepared, prepare
@@ -174,9 +175,11 @@ def _chords(
     load_q: Real, tol: float,
 ) -> Chords | None:  # fmt: skip
     """Chord steps for a block of rows; None for the plain ones, that are counted in their lanes."""
-    engine, limit = prepared.engine, tol * prepared.engine.unit
+    limit = tol * prepared.engine.unit
     if shares is not None:
         slack = DistributedSlack.of(prepared.network, shares)
+        if kept is not None and kept.at_nominal(prepared):
+            return _limited_chords(kept, prepared, slack, load_p, load_q, tol)
         limits = None if kept is None else kept.of_pv
 
         def shared(part: slice) -> _Found:
@@ -186,11 +189,20 @@ def _chords(
         return shared
     if kept is None or not kept.at_nominal(prepared):
         return None
+    return _limited_chords(kept, prepared, None, load_p, load_q, tol)
+
+
+def _limited_chords(
+    kept: ReactiveLimits, prepared: Prepared, slack: DistributedSlack | None, load_p: Real,
+    load_q: Real, tol: float,
+) -> Callable[[slice], _Found]:  # fmt: skip
+    """Chord steps from nominal demand with limits, for a block of rows."""
+    engine = prepared.engine
 
     def limited(part: slice) -> _Found:
-        found = kept.from_nominal(prepared, load_p[part], load_q[part], tol=tol)
+        found = kept.from_nominal(prepared, load_p[part], load_q[part], tol=tol, slack=slack)
         side = kept.at_buses(found.side, engine.num_buses)
-        return _Found(found.voltage, found.mismatch, kept.solved(found, limit), side)
+        return _Found(found.voltage, found.mismatch, solved(found, tol * engine.unit), side)
 
     return limited
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from gridshift.arrays import Complex, Int, Real
 from gridshift.errors import GridshiftError
-from gridshift.grid.network import BusKind, Network
+from gridshift.grid.network import Network
 
 PARTS = 3
 """Of constant power, current and impedance."""
@@ -25,9 +25,8 @@ def dependent_loads(network: Network) -> Int:
 
 
 def dependent_buses(network: Network) -> Int:
-    """(K,) buses, other than slack ones, with loads that depend on the voltage, ascending."""
-    buses = np.unique(network.load_bus[dependent_loads(network)])
-    return buses[network.bus_kind[buses] != BusKind.SLACK]
+    """(K,) buses with loads that depend on the voltage, ascending."""
+    return np.unique(network.load_bus[dependent_loads(network)])
 
 
 def require_constant_power(network: Network, why: str) -> None:
@@ -98,6 +97,14 @@ class Dependence(NamedTuple):
                 taken = demand[:, self.load] * shares[part::PARTS]
                 np.subtract.at(power.T, first + 2 * part + side, taken.T)
         return power
+
+
+def constant_parts(network: Network) -> Int:
+    """(B,) where the constant part of each bus's active power is among specified powers; that of
+    its reactive power is the next number."""
+    found, buses = 2 * np.arange(network.num_buses), dependent_buses(network)
+    found[buses] = 2 * network.num_buses + 2 * PARTS * np.arange(len(buses))
+    return found
 
 
 def at_voltage(network: Network, specified: Complex, voltage: Complex) -> tuple[Complex, Complex]:

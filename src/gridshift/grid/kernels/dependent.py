@@ -41,7 +41,7 @@ def subtract_slopes(lanes, symbolic, voltage, power, factors):
     parts = len(power) - 6 * w * len(symbolic.dependent_bus)
     for k in range(len(symbolic.dependent_bus)):
         node = element(symbolic.dependent_node, k)
-        if element(symbolic.node_size, node) == 1:
+        if node < 0 or element(symbolic.node_size, node) == 1:
             continue
         _, v, square = magnitude_at(lanes, symbolic, k, voltage)
         for side in range(2):

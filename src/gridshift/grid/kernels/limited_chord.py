@@ -11,23 +11,33 @@ Schur complement M = D - C inv(J) B; a lane needs the part of it that belongs to
 
 from gridshift.grid.kernels import compiled
 from gridshift.grid.kernels.arithmetic import active_power, peak, reactive_power
-from gridshift.grid.kernels.chord import begin_at_nominal, mix, mixture, specify_power
+from gridshift.grid.kernels.chord import at_nominal, mix, mixture, specify_power
+from gridshift.grid.kernels.dependent import specify_at_voltage
 from gridshift.grid.kernels.flows import retained
 from gridshift.grid.kernels.lanes import convert, element, fill, load, store, width
 from gridshift.grid.kernels.limited_moves import chord_moves, shorts, take_moves, take_parts
 from gridshift.grid.kernels.reactive import change_kinds, sides, still_active, write_rows
 from gridshift.grid.kernels.rows import columns_to_lanes
+from gridshift.grid.kernels.shared_chord import (
+    begin_sharing,
+    move_imbalance,
+    share,
+    slack_balance,
+)
 from gridshift.grid.kernels.steps import apply_step, at_bus, substitute
 
 
 @compiled
 def limited_chord(
-    lanes, solving, batch, start, limits, sensitivity, stopping, work, held, moved, out,
-    first_block, last_block,
+    lanes, solving, batch, start, limits, sensitivity, sharing, stopping, work, held, moved,
+    shared, out, first_block, last_block,
 ):  # fmt: skip
     """Chord steps of rows from voltages `start`, (R, 2 B), which tell sides as well, or from the
     point itself (0, 2 B).
 
+    With `sharing` and `shared`, which may be None, generators share the imbalances in `out`, which
+    are replaced by those found: as `shared_chord` they are moved before each step, which takes what
+    moved quantities make of the slack bus's balance into account with the next one.
     Rows whose `settled` is false or whose mismatch is above the tolerance at the end are left over.
     """
     w = width(lanes)
@@ -37,14 +47,16 @@ def limited_chord(
     for block in range(first_block, last_block):
         first = block * w
         count = min(w, states - first)
+        specify_power(lanes, batch, first, work)
+        if sharing is not None:
+            begin_sharing(lanes, solving, sharing, first, out.imbalance, work, shared)
         if len(start):
             last = len(start) - 1
             columns_to_lanes(w, start, min(first, last), last, work.voltage)
-            specify_power(lanes, batch, first, work)
             sides(w, limits.bus, limits.apart, batch.set_point, work.voltage, held.range, held.side,
                   held.fixed, held.limit)  # fmt: skip
         else:
-            begin_at_nominal(lanes, solving, batch, first, work)
+            at_nominal(lanes, solving, batch, work)
             point_sides(lanes, batch, limits, held)
         begin(lanes, solving, batch, limits, work, held, moved)
         if len(start):
@@ -55,9 +67,9 @@ def limited_chord(
             held.rounds[k] = 0
             held.settled[k] = False
         take_parts(w, batch, limits, sensitivity.matrix, held, work, moved)
-        steps(lanes, solving, batch, limits, sensitivity, stopping, len(start) == 0, work, held,
-              moved)  # fmt: skip
-        write_rows(lanes, work, held, out, first, count)
+        steps(lanes, solving, batch, limits, sensitivity, sharing, stopping, len(start) == 0, work,
+              held, moved, shared)  # fmt: skip
+        write_rows(lanes, sharing, work, held, shared, out, first, count)
         retained(lanes, batch.symbolic, batch.point.voltage, work.voltage, work.mismatch)
         for k in range(count):
             out.retained[first + k] = work.mismatch[k]
@@ -105,7 +117,10 @@ def begin(lanes, solving, batch, limits, work, held, moved):
 
 
 @compiled
-def steps(lanes, solving, batch, limits, sensitivity, stopping, at_point, work, held, moved):
+def steps(
+    lanes, solving, batch, limits, sensitivity, sharing, stopping, at_point, work, held, moved,
+    shared,
+):  # fmt: skip
     """Iterate all lanes until each is balanced with every bus on the right side of its limits.
 
     Those that start `at_point` keep its sides in the first step.
@@ -117,6 +132,8 @@ def steps(lanes, solving, batch, limits, sensitivity, stopping, at_point, work, 
     for step in range(stopping.max_steps + 1):
         if step:
             balance(lanes, solving, symbolic, point.admittance, limits, work, held)
+        if sharing is not None:
+            slack_balance(lanes, sharing, work, shared)
         shorts(w, batch.set_point, symbolic, limits, work, held, moved)
         given_at_pq(lanes, solving, symbolic, limits, work, held, moved)
         known = not (at_point and step == 0)
@@ -125,6 +142,9 @@ def steps(lanes, solving, batch, limits, sensitivity, stopping, at_point, work, 
             shorts(w, batch.set_point, symbolic, limits, work, held, moved)
         if not still_active(w, stopping.tolerance, step, work, held) or step == stopping.max_steps:
             break
+        if sharing is not None:
+            move_imbalance(lanes, solving, symbolic, sharing, work, shared)
+            share(lanes, solving, sharing, work, shared)
         substitute(solving, symbolic, point.lower, point.diagonal, point.upper, work.residual)
         if any_moved(w, work, moved):
             for q in range(symbolic.num_unknowns):
@@ -144,6 +164,7 @@ def balance(lanes, solving, symbolic, admittance, limits, work, held):
     """As `steps.power_balance`; given := reactive power of the generators at PV buses."""
     w = width(lanes)
     largest = fill(lanes, 0.0)
+    specify_at_voltage(lanes, symbolic, work.voltage, work.power)
     for r in range(len(symbolic.row_node)):
         at, v_re, v_im, re, im = at_bus(lanes, symbolic, admittance, r, work.voltage)
         active = load(lanes, work.power, at) - active_power(v_re, v_im, re, im)

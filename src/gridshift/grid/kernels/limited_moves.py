@@ -69,9 +69,13 @@ def take_parts(w, batch, limits, matrix, held, work, moved):
 
 @compiled
 def add_power(w, k, j, by, symbolic, limits, work, moved):
-    """Specify so much more reactive power at a bus that the point has at a limit."""
+    """Specify so much more reactive power at a bus that the point has at a limit, in its constant
+    part where it has parts."""
     moved.power[j * w + k] += by
-    work.power[(2 * limits.bus[j] + 1) * w + k] += by
+    at = 2 * limits.bus[j] + 1
+    work.power[at * w + k] += by
+    if limits.constant[j] != at:
+        work.power[limits.constant[j] * w + k] += by
 
 
 @compiled

@@ -11,18 +11,19 @@ from gridshift.grid.kernels.steps import substitute
 
 
 @compiled
-def sensitivities(lanes, solving, symbolic, point, limits, place, work, out):
+def sensitivities(lanes, solving, symbolic, point, limits, place, slope, work, out):
     """Fill `out` (`Sensitivity`) at a point, W columns of the matrix at a time.
 
-    `place` (B,) is the number of each bus with limits that the point holds, -1 for others.
+    `place` (B,) is the number of each bus with limits that the point holds, -1 for others, and
+    `slope` (2 B,) how specified powers grow with the relative magnitudes.
     """
     w = width(lanes)
-    derivatives(symbolic, point, limits, out)
+    derivatives(symbolic, point, limits, slope, out)
     for first in range(0, len(limits.bus), w):
         count = min(w, len(limits.bus) - first)
         for q in range(symbolic.num_unknowns):
             store(work.residual, q * w, fill(solving, 0.0))
-        fill_columns(w, symbolic, point, place, first, work.residual)
+        fill_columns(w, symbolic, point, place, slope, first, work.residual)
         for k in range(count):
             node = limits.node[first + k]
             if symbolic.node_size[node] == 2:
@@ -65,7 +66,7 @@ def share(symbolic, point, home, e):
 
 
 @compiled
-def derivatives(symbolic, point, limits, out):
+def derivatives(symbolic, point, limits, slope, out):
     """Derivatives of the reactive power at PV rows, and by the magnitudes there.
 
     As in `steps.jacobian`, own ones included.
@@ -82,8 +83,8 @@ def derivatives(symbolic, point, limits, out):
                 own = e
         if own >= 0:
             out.angle[own] += p_sum
-            out.magnitude[own] += q_sum
-            out.active[own] += p_sum
+            out.magnitude[own] += q_sum - slope[2 * home + 1]
+            out.active[own] += p_sum - slope[2 * home]
 
 
 @compiled
@@ -101,7 +102,7 @@ def transposed(symbolic, point, limits, home, e):
 
 
 @compiled
-def fill_columns(w, symbolic, point, place, first, residual):
+def fill_columns(w, symbolic, point, place, slope, first, residual):
     """Derivatives of all specified power by the magnitudes of W held buses from `first` on."""
     for r in range(len(symbolic.row_node)):
         node = symbolic.row_node[r]
@@ -118,4 +119,4 @@ def fill_columns(w, symbolic, point, place, first, residual):
                 if symbolic.entry_bus[e] == home:
                     own = k
         if own >= 0:
-            residual[at + own] += p_sum
+            residual[at + own] += p_sum - slope[2 * home]

@@ -13,6 +13,8 @@ from gridshift.grid.kernels.chord import HOPELESS, begin_lanes
 from gridshift.grid.kernels.lanes import element, fill, load, store, width
 from gridshift.grid.kernels.newton import fill_admittance, orientation
 from gridshift.grid.kernels.rows import columns_to_lanes, scatter
+from gridshift.grid.kernels.shared_chord import share, slack_balance
+from gridshift.grid.kernels.shared_newton import first_imbalance, take_imbalance, turn
 from gridshift.grid.kernels.steps import (
     apply_step,
     factorise,
@@ -26,11 +28,14 @@ STALLS = 6
 
 
 @compiled
-def limited_states(lanes, batch, limits, rule, work, held, out, first_block, last_block):
+def limited_states(
+    lanes, batch, limits, sharing, rule, work, held, shared, out, first_block, last_block
+):  # fmt: skip
     """Solve many states of one topology, W at a time, each with its own powers, limits and start.
 
     As `newton_states`; `limits` says which buses have limits and how kinds change, `held` has room
-    for what is known of them lane by lane.
+    for what is known of them lane by lane. With `sharing` and `shared`, which may be None,
+    generators share the imbalance, one unknown more.
     """
     w = width(lanes)
     symbolic = batch.symbolic
@@ -46,30 +51,34 @@ def limited_states(lanes, batch, limits, rule, work, held, out, first_block, las
         columns_to_lanes(w, batch.start, min(first, last), last, work.voltage)
         for q in range(2 * len(limits.bus)):
             store(held.range, q * w, fill(lanes, element(limits.range, q)))
-        newton(lanes, batch, limits, rule, work, held)
+        newton(lanes, batch, limits, sharing, rule, work, held, shared)
         fill_jacobian(lanes, symbolic, work)
         hold_rows(lanes, symbolic, limits, held, work.factors)
         factorise(lanes, symbolic, work.factors, work.growth)
         orientation(w, symbolic, work.diagonal, work.active)
-        write_rows(lanes, work, held, out, first, count)
+        if sharing is not None:
+            turn(lanes, symbolic, sharing, work, shared)
+        write_rows(lanes, sharing, work, held, shared, out, first, count)
         for k in range(count):
             out.growth[first + k] = work.growth[k]
             out.orientation[first + k] = work.active[k]
 
 
 @compiled
-def write_rows(lanes, work, held, out, first, count):
-    """Voltages and sides of the first `count` lanes, and how they ended."""
+def write_rows(lanes, sharing, work, held, shared, out, first, count):
+    """Voltages and sides of the first `count` lanes, how they ended, and what is shared."""
     scatter(lanes, work.voltage, out.voltage, first, count)
     scatter(lanes, held.side, out.side, first, count)
     for k in range(count):
         out.mismatch[first + k] = work.mismatch[k]
         out.steps[first + k] = work.steps[k]
         out.settled[first + k] = held.settled[k]
+        if sharing is not None:
+            out.imbalance[first + k] = shared.imbalance[k]
 
 
 @compiled
-def newton(lanes, batch, limits, rule, work, held):
+def newton(lanes, batch, limits, sharing, rule, work, held, shared):
     """Iterate all lanes until each is balanced with every bus on the right side of its limits."""
     w = width(lanes)
     symbolic = batch.symbolic
@@ -79,11 +88,15 @@ def newton(lanes, batch, limits, rule, work, held):
     sides(w, limits.bus, limits.apart, batch.set_point, work.voltage, held.range, held.side,
           held.fixed, held.limit)  # fmt: skip
     power_balance(lanes, lanes, symbolic, work.admittance, work)
+    if sharing is not None:
+        first_imbalance(lanes, symbolic, sharing, work, shared)
+        share(lanes, lanes, sharing, work, shared)
+        slack_balance(lanes, sharing, work, shared)
     take_given(lanes, symbolic, limits, work, held)
-    hold(lanes, symbolic, limits, batch.set_point, work, held)
+    hold(lanes, symbolic, limits, sharing, batch.set_point, work, held, shared)
     for step in range(rule.max_steps + 1):
         if change_kinds(lanes, limits, rule.tolerance, batch.set_point, work, held):
-            hold(lanes, symbolic, limits, batch.set_point, work, held)
+            hold(lanes, symbolic, limits, sharing, batch.set_point, work, held, shared)
         end_stalled(w, step, work, held)
         left = still_active(w, rule.tolerance, step, work, held)
         if not left or step == rule.max_steps:
@@ -92,10 +105,16 @@ def newton(lanes, batch, limits, rule, work, held):
         hold_rows(lanes, symbolic, limits, held, work.factors)
         factorise(lanes, symbolic, work.factors, work.growth)
         substitute(lanes, symbolic, work.lower, work.diagonal, work.upper, work.residual)
+        if sharing is not None:
+            take_imbalance(lanes, symbolic, sharing, work, shared)
         apply_step(lanes, lanes, symbolic, batch.set_point, True, work)
+        if sharing is not None:
+            share(lanes, lanes, sharing, work, shared)
         power_balance(lanes, lanes, symbolic, work.admittance, work)
+        if sharing is not None:
+            slack_balance(lanes, sharing, work, shared)
         take_given(lanes, symbolic, limits, work, held)
-        hold(lanes, symbolic, limits, batch.set_point, work, held)
+        hold(lanes, symbolic, limits, sharing, batch.set_point, work, held, shared)
 
 
 @compiled
@@ -155,8 +174,9 @@ def take_given(lanes, symbolic, limits, work, held):
 
 
 @compiled
-def hold(lanes, symbolic, limits, set_point, work, held):
-    """The second residual of each bus with limits, by its side; mismatch := the largest of all."""
+def hold(lanes, symbolic, limits, sharing, set_point, work, held, shared):
+    """The second residual of each bus with limits, by its side; mismatch := the largest of all,
+    what is missing at the slack bus included where generators share it."""
     w = width(lanes)
     for j in range(len(limits.bus)):
         at = element(symbolic.node_first, element(limits.node, j)) * w + w
@@ -164,6 +184,8 @@ def hold(lanes, symbolic, limits, set_point, work, held):
     largest = fill(lanes, 0.0)
     for q in range(element(symbolic.node_first, len(symbolic.node_bus))):
         largest = peak(load(lanes, work.residual, q * w), largest)
+    if sharing is not None:
+        largest = peak(load(lanes, shared.off, 0), largest)
     store(work.mismatch, 0, largest)
 
 

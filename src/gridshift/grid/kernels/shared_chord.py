@@ -32,18 +32,25 @@ def shared_chord(
     for block in range(first_block, last_block):
         start = block * w
         count = min(w, rows - start)
-        for k in range(w):
-            shared.imbalance[k] = out.imbalance[min(start + k, rows - 1)]
         specify_power(lanes, batch, start, work)
-        for j in range(len(sharing.bus) + 1):
-            store(shared.given, j * w, fill(lanes, 0.0))
-        share(lanes, solving, sharing, work, shared)
+        begin_sharing(lanes, solving, sharing, start, out.imbalance, work, shared)
         at_nominal(lanes, solving, batch, work)
         shared_steps(lanes, solving, batch, sharing, stopping, work, shared)
         write_state(lanes, batch, work, out, start, count)
         for k in range(count):
             out.imbalance[start + k] = shared.imbalance[k]
         write_excess(lanes, batch, work, out, start, count)
+
+
+@compiled
+def begin_sharing(lanes, solving, sharing, start, imbalance, work, shared):
+    """Imbalances (R,) of the rows from `start` on, shared by the generators."""
+    w = width(lanes)
+    for k in range(w):
+        shared.imbalance[k] = imbalance[min(start + k, len(imbalance) - 1)]
+    for j in range(len(sharing.bus) + 1):
+        store(shared.given, j * w, fill(lanes, 0.0))
+    share(lanes, solving, sharing, work, shared)
 
 
 @compiled
@@ -109,16 +116,25 @@ def share(lanes, solving, sharing, work, shared):
         rest = rest - given
         change = given - load(lanes, shared.given, j * w)
         store(shared.given, j * w, given)
-        at = element(sharing.bus, j) * (2 * w)
-        store(work.power, at, load(lanes, work.power, at) + change)
+        add_power(lanes, element(sharing.bus, j), element(sharing.constant, j), change, work)
         unknown = element(sharing.unknown, j)
         if unknown >= 0:
             to = unknown * w
             store(work.residual, to, load(solving, work.residual, to) + convert(solving, change))
-    at = sharing.slack * (2 * w)
     change = rest - load(lanes, shared.given, number * w)
     store(shared.given, number * w, rest)
+    add_power(lanes, sharing.slack, element(sharing.constant, number), change, work)
+
+
+@compiled
+def add_power(lanes, bus, constant, change, work):
+    """Specify so much more active power at a bus, in its constant part where it has parts."""
+    w = width(lanes)
+    at = bus * (2 * w)
     store(work.power, at, load(lanes, work.power, at) + change)
+    if constant != 2 * bus:
+        at = constant * w
+        store(work.power, at, load(lanes, work.power, at) + change)
 
 
 @compiled
