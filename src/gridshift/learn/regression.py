@@ -149,6 +149,7 @@ def fit_regression(
 
     Args:
         x: (N, X) inputs; those that are constant have no effect.
+        y: (N, d) outputs.
         groups: sets of outputs (their numbers) whose components may be multiplied, tried besides
             those of all outputs: for a grid, magnitudes and angles.
 

@@ -96,6 +96,7 @@ def compare(
 
     Args:
         spread: half width of the load factors.
+        tol: largest allowed mismatch, p.u.
         peers: programs; gridshift's `solve` first.
     """
     case = Case.of(source)

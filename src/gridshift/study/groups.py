@@ -232,6 +232,7 @@ def powers_of(
     Args:
         nominal: (n,) p.u.
         signs: (n,) 1 for demands, -1 for generators, whose columns are negative.
+        u: (R, n) uniform numbers.
         u_reactive: (R, n) more of them, used if the reactive power is independent.
     """
     with np.errstate(all="ignore"):  # what isn't finite is refused by name

@@ -159,6 +159,7 @@ def severity(*, excess: float, unsolved: float) -> float:
 
     Args:
         excess: `Risk.excess` over the scenarios with a solution; NaN if there are none.
+        unsolved: share of scenarios without a solution.
     """
     solved_part = (1 - unsolved) * excess if unsolved < 1 else 0.0
     return float(solved_part + UNSOLVED_SCENARIO * unsolved)

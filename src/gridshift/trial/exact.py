@@ -24,7 +24,7 @@ class ExactRows:
 
 
 def solve_timed(network: Network, loads: LoadScenarios, *, tol: float = 1e-8) -> ExactRows:
-    """Solve the rows, and tell how long that takes once everything is compiled."""
+    """Solve the rows to `tol`, p.u., and tell how long that takes once everything is compiled."""
     solution = solve(network, loads, tol=tol)
     seconds = fastest(lambda: solve(network, loads, tol=tol))
     began = time.perf_counter()
