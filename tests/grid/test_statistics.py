@@ -147,9 +147,11 @@ def test_what_is_not_known_of_the_intact_grid_starts_from_the_nominal_point(grid
     loads = loads_of(grid, 3)
     known, other = IntactRows(grid), prepare(read_grid("case14"))
     assert known.start(other, loads, slice(0, 3)) is NOWHERE
+    assert known.start(prepare(grid), loads, slice(0, 3)) is NOWHERE
+    outage = prepare(grid.without(("line:9",)))
     monkeypatch.setattr(intact_rows, "MOST_BYTES", 32 * grid.num_buses * 5)
-    assert len(known.start(prepare(grid), loads, slice(2, 5)).order) == 3
-    assert known.start(prepare(grid), loads, slice(3, 6)) is NOWHERE
+    assert len(known.start(outage, loads, slice(2, 5)).order) == 3
+    assert known.start(outage, loads, slice(3, 6)) is NOWHERE
 
 
 def test_limits_of_an_outage_are_those_of_its_network(grid):

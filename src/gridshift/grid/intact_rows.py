@@ -39,13 +39,15 @@ class IntactRows:
         """Where these scenarios start on an outage of the grid.
 
         Args:
-            prepared: the topology; one of another grid starts from its nominal point.
+            prepared: the topology; the intact one and one of another grid start from their nominal
+                point.
             loads: demands of the scenarios, R rows.
             rows: which of the study's they are.
             threads: that solve them, the first time.
         """
         topology, before = prepared.topology, prepare(self._network)
         known = topology.solved() and before.solved and prepared.engine is self._engine
+        known = known and topology is not before.topology
         if not known or rows.stop > num_kept(self._network, rows.stop):
             return NOWHERE
         with self._lock:
