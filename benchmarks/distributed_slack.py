@@ -16,7 +16,7 @@ from gridshift.grid.slack_shares import SlackShares
 from gridshift.grid.statistics import Limits
 from gridshift.grid.streaming import stream_rows
 from gridshift.peers.clock import in_turns, pinned
-from page import write_between
+from page import write_section
 
 PAGE = Path(__file__).parents[1] / "docs" / "distributed-slack.md"
 CASES = ("case14", "case30", "case118", "case300", "case1354pegase")
@@ -62,8 +62,7 @@ def main() -> None:
         for by in ("generation", "headroom"):
             lines.append(measured(case, by))
             print(lines[-1], flush=True)
-    marks = "<!-- distributed-slack:begin -->", "<!-- distributed-slack:end -->"
-    write_between(PAGE, *marks, "\n".join(lines))
+    write_section(PAGE, "distributed-slack", lines)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from gridshift.grid.powerflow import solve
 from gridshift.grid.readers import read_grid
 from gridshift.grid.scenarios import named_rng, sample_loads
 from gridshift.peers.clock import in_turns, pinned
-from page import write_between
+from page import write_section
 
 PAGE = Path(__file__).parents[1] / "docs" / "generator-limits.md"
 CASES = {"case14": 400, "case30": 400, "case300": 100, "case1354pegase": 100}
@@ -74,8 +74,7 @@ def main() -> None:
     for case, num_rows in CASES.items():
         lines.append(measured(case, num_rows))
         print(lines[-1], flush=True)
-    marks = "<!-- predictions-at-limits:begin -->", "<!-- predictions-at-limits:end -->"
-    write_between(PAGE, *marks, "\n".join(lines))
+    write_section(PAGE, "predictions-at-limits", lines)
 
 
 if __name__ == "__main__":

@@ -30,9 +30,9 @@ from gridshift.adapt.compensation import touched_by
 from gridshift.adapt.context import Context
 from gridshift.adapt.datasets import Dataset
 from gridshift.adapt.methods import METHODS
-from gridshift.adapt.regression import state_columns
 from gridshift.adapt.surrogate import Surrogate
 from gridshift.adapt.surrogate_config import SurrogateConfig, base_config
+from gridshift.adapt.training_rows import state_columns
 from gridshift.errors import GridshiftError
 from gridshift.grid.contingency import cut_off_buses, enumerate_outages, outage_text
 from gridshift.grid.network import Network

@@ -23,13 +23,12 @@ import torch
 
 from gridshift.adapt.baselines.deepopf_ft import DeepOpfFtConfig, adapt_deepopf_ft, start_deepopf_ft
 from gridshift.adapt.baselines.fine_tune import FINE_TUNE, GradientConfig, adapt_fine_tune
-from gridshift.adapt.baselines.mmnp import adapt_mmnp, start_mmnp
+from gridshift.adapt.baselines.mmnp import MmnpConfig, adapt_mmnp, start_mmnp
 from gridshift.adapt.baselines.modular_gp import (
     ModularGpConfig,
     adapt_modular_gp,
     start_modular_gp,
 )
-from gridshift.adapt.baselines.neural_process import MmnpConfig
 from gridshift.adapt.baselines.pi_ttt import StepsConfig, adapt_pi_ttt
 from gridshift.adapt.baselines.ttf_ensemble import TTF, adapt_ttf_ensemble, start_ttf_ensemble
 from gridshift.adapt.cache import cached_surrogate
@@ -86,63 +85,30 @@ def _methods(network: Network, config: SurrogateConfig) -> dict[str, Iterator[Tr
     context = Context.of(draw_rows(network, config, NUM_CONTEXT, role="context"))
     zscore = replace(config, transform="zscore")
 
-    def modular_gp() -> Iterator[Try]:
-        for num, response in ((100, True), (200, True), (400, True), (200, False)):
-            own = ModularGpConfig(num_fourier=num, response=response)
-            setting = {"num_fourier": num, "response": response}
-            yield (
-                setting,
-                lambda own=own: adapt_modular_gp(
-                    start_modular_gp(network, config, own=own), context
-                ),
-            )
+    def with_own(adapt: Any, start: Any, settings: Any) -> Iterator[Try]:
+        """Tries of a method with a model of its own: settings and what it is configured by."""
+        for setting, own in settings:
+            yield setting, lambda own=own: adapt(start(network, config, own=own), context)
 
-    def deepopf_ft() -> Iterator[Try]:
-        for rate in LEARNING_RATES:
-            own = DeepOpfFtConfig(learning_rate=rate)
-            yield (
-                {"learning_rate": rate},
-                lambda own=own: adapt_deepopf_ft(
-                    start_deepopf_ft(network, config, own=own), context
-                ),
-            )
-
-    def mmnp() -> Iterator[Try]:
-        for rate in LEARNING_RATES:
-            own = MmnpConfig(learning_rate=rate)
-            yield (
-                {"learning_rate": rate},
-                lambda own=own: adapt_mmnp(start_mmnp(network, config, own=own), context),
-            )
+    def at_rates(fit: Callable[..., Predictor], configs: Any) -> Iterator[Try]:
+        """Tries that differ in the learning rate."""
+        for rate, own in zip(LEARNING_RATES, configs, strict=True):
+            yield {"learning_rate": rate}, lambda own=own: fit(own)
 
     def by_moments(name: str) -> Iterator[Try]:
         method = METHODS[name]
-        for rate in LEARNING_RATES:
-            chosen = _shorter(config, learning_rate=rate)
-            yield (
-                {"learning_rate": rate},
-                lambda chosen=chosen: method.fit(method.start(network, chosen), context),
-            )
+        return at_rates(
+            lambda chosen: method.fit(method.start(network, chosen), context),
+            (_shorter(config, learning_rate=rate) for rate in LEARNING_RATES),
+        )
 
-    def fine_tune() -> Iterator[Try]:
-        for own in _rates(FINE_TUNE):
-            yield (
-                {"learning_rate": own.schedule.learning_rate},
-                lambda own=own: adapt_fine_tune(
-                    cached_surrogate(network, zscore), context, config=own
-                ),
-            )
+    modular = [
+        {"num_fourier": num, "response": response}
+        for num, response in ((100, True), (200, True), (400, True), (200, False))
+    ]
+    rates = [{"learning_rate": rate} for rate in LEARNING_RATES]
 
-    def ttf_ensemble() -> Iterator[Try]:
-        for own in _rates(TTF):
-            yield (
-                {"learning_rate": own.schedule.learning_rate},
-                lambda own=own: adapt_ttf_ensemble(
-                    start_ttf_ensemble(network, config), context, config=own
-                ),
-            )
-
-    def pi_ttt() -> Iterator[Try]:
+    def steps() -> Iterator[Try]:
         for step in (0.125, 0.25, 0.5, 1.0):
             yield (
                 {"step": step},
@@ -152,10 +118,27 @@ def _methods(network: Network, config: SurrogateConfig) -> dict[str, Iterator[Tr
             )
 
     return {
-        "modular-gp": modular_gp(), "deepopf-ft": deepopf_ft(), "mmnp": mmnp(),
-        "icw": by_moments("icw"), "zscore": by_moments("zscore"), "fine-tune": fine_tune(),
-        "pi-ttt": pi_ttt(), "ttf-ensemble": ttf_ensemble(),
-    }  # fmt: skip
+        "modular-gp": with_own(
+            adapt_modular_gp, start_modular_gp, ((s, ModularGpConfig(**s)) for s in modular)
+        ),
+        "deepopf-ft": with_own(
+            adapt_deepopf_ft, start_deepopf_ft, ((s, DeepOpfFtConfig(**s)) for s in rates)
+        ),
+        "mmnp": with_own(adapt_mmnp, start_mmnp, ((s, MmnpConfig(**s)) for s in rates)),
+        "icw": by_moments("icw"),
+        "zscore": by_moments("zscore"),
+        "fine-tune": at_rates(
+            lambda own: adapt_fine_tune(cached_surrogate(network, zscore), context, config=own),
+            _rates(FINE_TUNE),
+        ),
+        "pi-ttt": steps(),
+        "ttf-ensemble": at_rates(
+            lambda own: adapt_ttf_ensemble(
+                start_ttf_ensemble(network, config), context, config=own
+            ),
+            _rates(TTF),
+        ),
+    }
 
 
 def _rates(config: GradientConfig) -> Iterator[GradientConfig]:

@@ -11,26 +11,12 @@ def pytest_addoption(parser):
     )
 
 
-@pytest.fixture(scope="module")
-def case9():
-    return read_grid("case9")
+def _grid(name):
+    @pytest.fixture(scope="module", name=name)
+    def grid():
+        return read_grid(name)
+
+    return grid
 
 
-@pytest.fixture(scope="module")
-def case14():
-    return read_grid("case14")
-
-
-@pytest.fixture(scope="module")
-def case30():
-    return read_grid("case30")
-
-
-@pytest.fixture(scope="module")
-def case118():
-    return read_grid("case118")
-
-
-@pytest.fixture(scope="module")
-def case300():
-    return read_grid("case300")
+case9, case14, case30, case118, case300 = (_grid(f"case{n}") for n in (9, 14, 30, 118, 300))

@@ -26,10 +26,11 @@ from rich.console import Console
 
 import gridshift as gs
 from gridshift.cli import main
+from gridshift.cli.bases import NOTICE
 from gridshift.cli.group import Command, Group, one_line
-from gridshift.cli.kernels import NOTICE, CompileTimes
 from gridshift.cli.output import duration, progress, table, text
 from gridshift.errors import GridshiftWarning
+from gridshift.grid.kernels.events import CompileTimes
 from gridshift.study.text import json_value
 from tests.reference.matpower_equations import case_file
 
@@ -185,7 +186,7 @@ def test_solve_tells_what_generators_give_that_share_the_slack():
 
 
 def test_compiling_is_told_once_and_timed(capsys):
-    times = CompileTimes()
+    times = CompileTimes(lambda: click.echo(NOTICE, err=True))
     for _ in range(2):
         times.on_start(None)
         times.on_start(None)  # a function that the first one calls
@@ -329,18 +330,22 @@ def test_warnings_of_gridshift_are_one_line_each_and_others_are_not_shown():
     assert result.stdout == "done\n"
 
 
-def test_a_defect_is_one_line_and_the_file_that_it_names_has_the_rest(tmp_path, monkeypatch):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(sys, "argv", ["gridshift", "broken", "two words"])
-
+def with_a_defect(message):
     @click.group(cls=Group)
     def group() -> None: ...
 
     @group.command()
     def broken() -> None:
-        raise RuntimeError("a defect,\n  on two lines")
+        raise RuntimeError(message)
 
-    result = CliRunner().invoke(group, ["broken"])
+    return CliRunner().invoke(group, ["broken"])
+
+
+def test_a_defect_is_one_line_and_the_file_that_it_names_has_the_rest(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(sys, "argv", ["gridshift", "broken", "two words"])
+
+    result = with_a_defect("a defect,\n  on two lines")
     assert (result.exit_code, result.stdout) == (1, "")
     (line,) = result.stderr.splitlines()
     assert line.startswith("Error: unexpected RuntimeError: a defect, on two lines; ")
@@ -349,21 +354,14 @@ def test_a_defect_is_one_line_and_the_file_that_it_names_has_the_rest(tmp_path, 
     details = path.read_text(encoding="utf-8")
     assert "command: gridshift broken 'two words'" in details
     assert "Traceback" in details
-    assert 'raise RuntimeError("a defect' in details
+    assert "raise RuntimeError(message)" in details
     assert f"numpy {numpy.__version__}" in details
 
 
 def test_a_defect_without_a_folder_for_its_file_is_shown_whole(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
 
-    @click.group(cls=Group)
-    def group() -> None: ...
-
-    @group.command()
-    def broken() -> None:
-        raise RuntimeError("a defect")
-
-    result = CliRunner().invoke(group, ["broken"])
+    result = with_a_defect("a defect")
     assert result.exit_code == 1
     assert "Traceback" in result.stderr
     assert result.stderr.splitlines()[-1].startswith("Error: unexpected RuntimeError: a defect; ")

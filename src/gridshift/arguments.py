@@ -1,7 +1,7 @@
 """Arguments of public functions: what they must be, said in one line where they are not."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -46,10 +46,26 @@ def expect(
         raise error(f"{what} must be of class {kind.__name__}, not {type(value).__name__}")
 
 
+def require_one_of(value: str, known: Iterable[str], what: str) -> None:
+    """Pass if `value` is one of these names.
+
+    Raises:
+        GridshiftError: it isn't; the message begins with "no" and `what` it is.
+    """
+    if value not in known:
+        raise GridshiftError(f"no {what} {value}; choose one of {', '.join(known)}")
+
+
 def shown(value: object) -> str:
     """A value as a message shows it, on one line and not too long."""
     text = " ".join(repr(value).split())
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def some_of(names: Sequence[str], most: int = 5) -> str:
+    """The names, or the first ones and how many more there are: `a, b and 3 more`."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def how_many(number: int, one: str, many: str = "") -> str:

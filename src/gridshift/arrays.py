@@ -14,6 +14,8 @@ Inside the library, powers, admittances and currents are per unit on `Network.ba
 radians, reals are float64. A name that carries a unit (`p_mw`, `va_deg`) is the exception.
 """
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,3 +23,10 @@ Real = NDArray[np.float64]
 Complex = NDArray[np.complex128]
 Int = NDArray[np.int64]
 Bool = NDArray[np.bool_]
+
+
+def make_read_only(of: Any) -> None:
+    """Let nobody write to the arrays that are fields of this dataclass."""
+    for value in vars(of).values():
+        if isinstance(value, np.ndarray):
+            value.setflags(write=False)

@@ -84,7 +84,6 @@ def require_disk(folder: Path, done: int, total: int, what: str) -> None:
     """Pass if the disk has room for what is left, by what the first pieces in the folder took.
 
     Args:
-        folder: where they are.
         done: how many of them.
         total: how many there will be.
         what: what they are called.

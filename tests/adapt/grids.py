@@ -1,8 +1,28 @@
-"""A grid of six buses with everything that the layout has to keep apart."""
+"""A grid of six buses with everything that the layout has to keep apart, and what predicts it."""
 
 import numpy as np
 
+from gridshift.adapt.surrogate import Surrogate, SurrogateConfig, train
+from gridshift.grid.layout import Layout
 from gridshift.grid.network import BusKind, Network
+from gridshift.grid.powerflow import solve
+from gridshift.learn.training import TrainingConfig
+
+
+def quick_surrogate(network: Network) -> Surrogate:
+    """Trained for a second."""
+    return train(network, SurrogateConfig(num_rows=200, training=TrainingConfig(num_steps=60)))
+
+
+class Exact:
+    """A predictor that solves the rows."""
+
+    def __init__(self, network: Network):
+        self.network, self.layout = network, Layout.of(network)
+
+    def predict(self, x):
+        loads = self.layout.unpack_loads(x)
+        return self.layout.pack_outputs(self.network, loads, solve(self.network, loads).voltage)
 
 
 def small_grid(name: str = "small", load_scale: float = 1.0) -> Network:

@@ -7,8 +7,8 @@ from gridshift.adapt.cache import cached_surrogate
 from gridshift.adapt.compensation import adapt_compensation, identify_outage, touched_by
 from gridshift.adapt.context import Context
 from gridshift.adapt.datasets import generate
-from gridshift.adapt.regression import regression_of, state_columns
 from gridshift.adapt.surrogate import train
+from gridshift.adapt.training_rows import regression_of, state_columns
 from gridshift.errors import OutageError, SurrogateMismatchError
 from gridshift.grid.layout import Layout
 from gridshift.grid.scenarios import sample_loads

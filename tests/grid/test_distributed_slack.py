@@ -20,6 +20,7 @@ from gridshift.grid.readers.pandapower_network import network_from_pandapower
 from gridshift.grid.scenarios import LoadScenarios, named_rng, nominal_loads, sample_loads
 from gridshift.grid.slack_shares import SlackShares, common_factor
 from tests.reference.grids import random_network
+from tests.reference.lightsim import lightsim_with_weights
 from tests.reference.newton import dense_distributed
 from tests.reference.pandapower_equations import built, run, switched_off, voltages
 
@@ -66,16 +67,9 @@ def test_voltages_are_pandapowers(name, outage, rule):
 
 @pytest.mark.filterwarnings("ignore")  # lightsim2grid tells what it fills in
 def test_voltages_are_lightsim2grids():
-    from lightsim2grid.network import init_from_pandapower
-
     net = with_weights("case118", "any")
     network = network_from_pandapower(net, name="case118", origin="test")
-    model = init_from_pandapower(run(net), pp_orig_file="pandapower_v3")
-    slack = len(net.gen)  # the external grid comes behind the generators, with a power of its own
-    model.change_p_gen(slack, 0.0)
-    model.remove_gen_slackbus(slack)
-    for row, weight in enumerate([*net.gen.slack_weight, *net.ext_grid.slack_weight]):
-        model.add_gen_slackbus(row, float(weight))
+    model = lightsim_with_weights(run(net))
     expected = model.ac_pf(np.ones(network.num_buses, complex), 30, 1e-11)
     found = solve(network, nominal_loads(network), tol=1e-10, distributed_slack="given")
     # the other program may hold the angle of another bus

@@ -10,7 +10,7 @@ from sklearn.metrics import r2_score
 
 from gridshift.errors import GridshiftError
 from gridshift.learn.whitening import fit_zca
-from gridshift_paper import moments, networks, per_metric, table_2, whitening
+from gridshift_paper import moments, networks, per_metric, table_2, variants, whitening
 from gridshift_paper.artefacts import artefact, cell
 from gridshift_paper.claims import Judged, Rows, Verdict
 from gridshift_paper.networks import (
@@ -35,16 +35,6 @@ from gridshift_paper.protocol import (
 from gridshift_paper.records import Book, Study
 from gridshift_paper.table_2 import PAPER_TABLE_2, ROWS
 from gridshift_paper.third_moment import THIRD
-from gridshift_paper.variants import (
-    DRAWS,
-    LONGER,
-    NO_DROPOUT,
-    ONE_CHANGE,
-    PFGNN_NO_DROPOUT,
-    REFERENCES,
-    VARIANTS,
-    measure_variant,
-)
 from gridshift_paper.whitening import EPS_SCAN, PROPOSITION
 
 ARTEFACTS = (
@@ -53,8 +43,9 @@ ARTEFACTS = (
 )  # fmt: skip
 
 STUDIES = (
-    VARIANTS, REFERENCES, NO_DROPOUT, LONGER, PFGNN_NO_DROPOUT, CAPACITY_SWEEP, DRAWS, THIRD,
-    EPS_SCAN, COMPENSATION, ONE_CHANGE, SEARCH, PROPOSITION,
+    variants.VARIANTS, variants.REFERENCES, variants.NO_DROPOUT, variants.LONGER,
+    variants.PFGNN_NO_DROPOUT, CAPACITY_SWEEP, variants.DRAWS, THIRD, EPS_SCAN, COMPENSATION,
+    variants.ONE_CHANGE, SEARCH, PROPOSITION,
 )  # fmt: skip
 NOTHING: Rows = {study.name: pd.DataFrame() for study in STUDIES}
 
@@ -75,7 +66,7 @@ def book(tmp_path_factory) -> Book:
         grids=("case30",),
     )  # fmt: skip
     book = Book(tmp_path_factory.mktemp("accuracy"), scale)
-    for study in (VARIANTS, REFERENCES, NO_DROPOUT):
+    for study in (variants.VARIANTS, variants.REFERENCES, variants.NO_DROPOUT):
         book.run(of_mlp(study))
     return book
 
@@ -120,7 +111,7 @@ def test_a_graph_network_is_measured_over_the_new_graph_and_over_the_one_it_know
     scale = replace(book.scale, num_steps_pfgnn=5, num_test=20)
     found = {
         (row["topology"], row["statistics"]): row["overall"]
-        for row in measure_variant(
+        for row in variants.measure_variant(
             scale, grid="case30", backbone="pfgnn", transform="zscore", seed=0
         )
     }

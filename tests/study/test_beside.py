@@ -20,6 +20,7 @@ from gridshift.study.limits import with_limits
 from gridshift.study.risk import risk_of
 from gridshift.study.screening import ScreenConfig
 from gridshift.study.sweep import screen
+from tests.adapt.grids import Exact
 
 
 def config(tmp_path, **options):
@@ -92,20 +93,13 @@ def test_the_exact_rows_don_t_depend_on_what_is_measured_beside(case14, tmp_path
 def test_exact_predictions_agree_in_everything_and_a_failing_method_says_why(
     case14, tmp_path, monkeypatch
 ):
-    layout = Layout.of(case14)
-
-    class Exact:
-        def __init__(self, context):
-            self.network = context.network
-
-        def predict(self, x):
-            loads = layout.unpack_loads(x)
-            return layout.pack_outputs(self.network, loads, solve(self.network, loads).voltage)
-
     def fails(base, context):
         raise ContextError("not today")
 
-    for name, adapt in (("perfect", lambda base, context: Exact(context)), ("broken", fails)):
+    for name, adapt in (
+        ("perfect", lambda base, context: Exact(context.network)),
+        ("broken", fails),
+    ):
         method = Method(
             name=name, summary="", needs=("network",), source="test", adapt=adapt,
             uses_surrogate=False,

@@ -2,24 +2,14 @@
 
 import pytest
 
-from gridshift.adapt.surrogate import SurrogateConfig, train
-from gridshift.learn.training import TrainingConfig
 from gridshift.study.screening import ScreenConfig
 from gridshift.study.sweep import screen
-from tests.adapt.grids import small_grid
+from tests.adapt.grids import quick_surrogate, small_grid
 
 
-@pytest.fixture(scope="module")
-def grid():
-    return small_grid()
-
-
-@pytest.fixture(scope="module")
-def surrogate(grid):
-    return train(grid, SurrogateConfig(num_rows=200, training=TrainingConfig(num_steps=60)))
-
-
-def test_a_certified_screening_has_the_statistics_of_exact_solutions(grid, surrogate, tmp_path):
+def test_a_certified_screening_has_the_statistics_of_exact_solutions(tmp_path):
+    grid = small_grid()
+    surrogate = quick_surrogate(grid)
     (tmp_path / "some.txt").write_text("line:1\nline:4\n")
     common = {
         "grid": "small", "contingencies": str(tmp_path / "some.txt"), "num_scenarios": 300,

@@ -22,6 +22,7 @@ from gridshift.study.shards import merge, study_shard
 from gridshift.study.shared import share, shared_setting
 from gridshift.study.sweep import screen
 from gridshift.study.swept import Shard
+from tests.reference.lightsim import lightsim_with_weights
 from tests.reference.newton import dense_distributed
 from tests.reference.pandapower_equations import built, run
 
@@ -97,15 +98,8 @@ def test_voltages_of_the_scenarios_are_pandapowers(network, rows, kind):
 
 @pytest.mark.filterwarnings("ignore")  # lightsim2grid tells what it fills in
 def test_voltages_of_the_scenarios_are_lightsim2grids(network, rows):
-    from lightsim2grid.network import init_from_pandapower
-
     net = weighted()
-    model = init_from_pandapower(run(net), pp_orig_file="pandapower_v3")
-    slack = len(net.gen)  # the external grid comes behind the generators, with a power of its own
-    model.change_p_gen(slack, 0.0)
-    model.remove_gen_slackbus(slack)
-    for number, weight in enumerate([*net.gen.slack_weight, *net.ext_grid.slack_weight]):
-        model.add_gen_slackbus(number, float(weight))
+    model = lightsim_with_weights(run(net))
     loads = set_up(config(), network).loads
     for outage, off in (("line:2", lambda: model.deactivate_powerline(2)),
                         ("gen:0", lambda: model.deactivate_gen(0))):  # fmt: skip

@@ -70,7 +70,8 @@ def test_the_examples_comments_name_no_key_that_is_not_read(study_of, tmp_path):
 
 def test_a_study_file_without_tables_draws_todays_scenarios(case30, study_of):
     drawn = study_of(HEAD + "seed = 5\n").draw(case30)
-    today = scenarios(case30, named_rng("case30", "scenarios", seed=5), 8, regime="drawn")
+    rng = named_rng("case30", "scenarios", seed=5)
+    today = scenarios(case30, rng, 8, spread=0.2, regime="drawn")
     np.testing.assert_array_equal(drawn.loads.load_p, today.load_p)
     wide = study_of(HEAD + '[loads]\nspread = 0.4\nregime = "fixed"\n').draw(case30)
     today = scenarios(case30, named_rng("case30", "scenarios"), 8, spread=0.4, regime="fixed")

@@ -6,16 +6,14 @@ import numpy as np
 import pytest
 
 from gridshift.adapt.methods import METHODS, Method
-from gridshift.adapt.surrogate import SurrogateConfig, train
 from gridshift.errors import ContextError, StorageError
 from gridshift.grid.powerflow import solve
-from gridshift.learn.training import TrainingConfig
 from gridshift.trial.cases import Cases
 from gridshift.trial.compare import Comparison, ComparisonRow, compare, measure_exact
 from gridshift.trial.cost import Cost
 from gridshift.trial.metrics import QUANTITIES
 from gridshift.trial.pareto import LOOKS, frontier, pays, save_pareto
-from tests.adapt.grids import small_grid
+from tests.adapt.grids import quick_surrogate, small_grid
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +23,7 @@ def grid():
 
 @pytest.fixture(scope="module")
 def surrogate(grid):
-    return train(grid, SurrogateConfig(num_rows=200, training=TrainingConfig(num_steps=60)))
+    return quick_surrogate(grid)
 
 
 @pytest.fixture(scope="module")

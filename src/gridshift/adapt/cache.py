@@ -38,9 +38,6 @@ def cached_surrogate(
     checkpoint left it.
 
     Args:
-        network: the grid or an outage of it.
-        config: what to build; by default `SurrogateConfig()`.
-        progress: called while training with (step, number of steps, loss).
         solver: `device` of `train`, and keyword arguments of `solve`.
 
     Warns:
@@ -70,7 +67,6 @@ def kept_surrogate(
 
     Args:
         kind: name of the way; one folder of the cache holds all of a kind.
-        network: the grid or an outage of it.
         config: everything else that the result depends on, as plain JSON values.
         make: trains it; given a file to keep checkpoints in, or None if there can be none.
 
@@ -107,8 +103,6 @@ def cached_arrays(
 
     Args:
         kind: name of the model; one folder of the cache holds all of a kind.
-        network: the grid or an outage of it.
-        config: everything else that the result depends on, as plain JSON values.
         make: trains the model: its arrays by name, and a record of plain JSON values.
 
     Raises:

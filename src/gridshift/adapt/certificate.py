@@ -21,21 +21,19 @@ BLOCK = 256
 """Rows whose outputs are computed from voltages at a time, so that they stay in the cache."""
 
 
-def certificate(network: Network, layout: Layout, x: Real, y: Real, *, threads: int = 1) -> Balance:
+def certificate(network: Network, layout: Layout, x: Real, y: Real) -> Balance:
     """Mismatch of each predicted row: at the worst bus, where, and by the paper's definition.
 
     Args:
         network: the topology whose equations the rows should satisfy.
-        layout: of x and y.
         x: (R, X) inputs.
         y: (R, Y) predicted outputs.
-        threads: worker threads.
 
     Raises:
         GridshiftError: set-points in x that aren't the network's, or shapes that don't fit.
     """
     loads = _loads(network, layout, x)
-    return check(network, loads, states(layout, y), threads=threads)
+    return check(network, loads, states(layout, y))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -87,20 +85,16 @@ def certify(
     *,
     tol: float = 1e-6,
     correct_share: float = 0.0,
-    threads: int = 1,
     q_limits: bool = False,
 ) -> Certified:
     """Predictions of which every row is within `tol` of power balance, or marked by NaN.
 
     Args:
-        network: the topology.
-        layout: of x and y.
         x: (R, X) inputs.
         y: (R, Y) predicted outputs.
         tol: largest mismatch of a returned row, p.u.
         correct_share: part of the rows, those furthest from balance, that are corrected to 1e-8
             even if they are within `tol`.
-        threads: worker threads; results don't depend on it.
         q_limits: keep reactive limits: rows whose generators would exceed one are solved. Outputs
             have no magnitude for buses of generators, so of such a row only `voltage` is whole.
 
@@ -109,15 +103,8 @@ def certify(
             tolerance that isn't positive.
     """
     loads = _loads(network, layout, x)
-    rows = repair(
-        network,
-        loads,
-        states(layout, y),
-        tol=tol,
-        correct_share=correct_share,
-        threads=threads,
-        q_limits=q_limits,
-    )
+    state = states(layout, y)
+    rows = repair(network, loads, state, tol=tol, correct_share=correct_share, q_limits=q_limits)
     return Certified(tol=tol, layout=layout, loads=loads, network=network, rows=rows)
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from gridshift.adapt.context import Context
-from gridshift.adapt.regression import state_columns
 from gridshift.adapt.surrogate import Surrogate
+from gridshift.adapt.training_rows import state_columns
 from gridshift.arrays import Int, Real
 from gridshift.errors import OutageError, SurrogateMismatchError
 from gridshift.grid.contingency import Outage, outage_text
@@ -98,11 +98,8 @@ def identify_outage(
     """Which of these outages happened, as far as solved cases tell; parallel circuits are one.
 
     Args:
-        base: of the grid before.
-        network: the grid before.
         x: (N, X) inputs of cases of the unknown topology.
         y: (N, Y) their outputs.
-        outages: candidates.
         level: chance of naming a wrong one that is accepted.
 
     Raises:

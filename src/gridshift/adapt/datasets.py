@@ -93,8 +93,6 @@ def require_rows(
     tracemalloc on grids of 14, 118 and 300 buses, the training on them included.
 
     Args:
-        network: the topology.
-        num_rows: scenarios.
         what: what they are, in the plural, for the message.
         times: how many such sets there are at once.
 
@@ -116,8 +114,6 @@ def generate(
     """Solve the scenarios on this topology and keep the rows that have a solution.
 
     Args:
-        network: the topology.
-        loads: demands.
         min_rows: solved rows without which the result is of no use.
         solver: keyword arguments of `gridshift.grid.powerflow.solve`.
 

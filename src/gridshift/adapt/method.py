@@ -83,7 +83,6 @@ class Method:
             network: the new topology; a base that several topologies teach has seen no outage of
                 an element that is out here.
             config: spread, seed and training; the method decides about transform and backbone.
-            progress: called while training with (step, number of steps, loss).
         """
         if self.base is not None:
             return self.base(network, config, progress)

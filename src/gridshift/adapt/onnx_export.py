@@ -40,10 +40,7 @@ def export_onnx(
 
     Args:
         predictor: what a method gave for the topology.
-        path: file to write.
-        network: the topology.
         check_on: (N, X) inputs on which the file has to predict what the predictor predicts.
-        about: more metadata.
 
     Raises:
         GridshiftError: the predictor has no ONNX form; onnx or onnxruntime isn't installed.

@@ -19,7 +19,6 @@ from gridshift.adapt.context import Predictor, SummedPredictor
 from gridshift.adapt.datasets import Dataset
 from gridshift.adapt.expansion import ExpansionPredictor, expansion_of
 from gridshift.adapt.graph import graph_of
-from gridshift.adapt.regression import regression_of
 from gridshift.adapt.surrogate_config import (
     REGRESSION,
     SurrogateConfig,
@@ -28,7 +27,7 @@ from gridshift.adapt.surrogate_config import (
     num_training_rows,
     parse_config,
 )
-from gridshift.adapt.training_rows import draw_rows, training_seed, validation_rows
+from gridshift.adapt.training_rows import draw_rows, regression_of, training_seed, validation_rows
 from gridshift.arrays import Real
 from gridshift.errors import GridshiftError, StorageError, SurrogateMismatchError
 from gridshift.grid.layout import Layout
@@ -232,10 +231,8 @@ def train(
     Args:
         network: the topology, as a rule the intact grid.
         config: what to build; by default the product's `SurrogateConfig()`.
-        data: training rows, if they are at hand already.
         progress: called with (step, number of steps, loss); never for a regression.
         checkpoint: file from which an interrupted training goes on.
-        checkpoint_every: steps between two writes of that file.
         device: where gradient steps are taken, 'cpu' or 'cuda'.
         solver: keyword arguments of `solve`.
 
@@ -316,11 +313,7 @@ def random_network(
     """The configuration's backbone with random weights, over this topology if it takes a graph.
 
     Args:
-        config: says which backbone.
-        network: the topology.
-        layout: of x and y.
         scaling: mean and scale (X,) of the inputs.
-        transform: of the outputs.
         seed: of the weights; by default the configuration's.
     """
     assert not isinstance(config.backbone, RegressionConfig), "a regression is no network"

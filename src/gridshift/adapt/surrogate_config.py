@@ -4,6 +4,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from gridshift.adapt.expansion import TANGENT_ORDERS
+from gridshift.arguments import require_one_of
 from gridshift.arrays import Real
 from gridshift.errors import GridshiftError
 from gridshift.grid.network import Network
@@ -67,10 +68,7 @@ class SurrogateConfig:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.transform not in OUTPUT_TRANSFORMS:
-            raise GridshiftError(
-                f"no transform {self.transform}; choose one of {', '.join(OUTPUT_TRANSFORMS)}"
-            )
+        require_one_of(self.transform, OUTPUT_TRANSFORMS, "transform")
         if self.closed_form and self.transform != "identity":
             raise GridshiftError(
                 f"transform {self.transform} is for networks, and base {self.backbone.name} gives "
@@ -100,19 +98,16 @@ def base_config(name: str, *, transform: str | None = None, **settings: Any) -> 
     """The product's configuration with the base of this name, in `BASES`.
 
     Args:
-        name: of the base.
         transform: by default `zca` for a network, none for a regression.
-        settings: other fields of `SurrogateConfig`.
 
     Raises:
         GridshiftError: no base has the name, or a regression shall have a transform.
     """
+    require_one_of(name, BASES, "base")
     if name in REGRESSIONS:
         backbone, usual = RegressionConfig(name=name), "identity"
-    elif name in BACKBONES:
-        backbone, usual = default_backbone(name), SurrogateConfig.transform
     else:
-        raise GridshiftError(f"no base {name}; choose one of {', '.join(BASES)}")
+        backbone, usual = default_backbone(name), SurrogateConfig.transform
     return SurrogateConfig(backbone=backbone, transform=transform or usual, **settings)
 
 

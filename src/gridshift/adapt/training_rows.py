@@ -6,8 +6,12 @@ import numpy as np
 
 from gridshift.adapt.datasets import Dataset, generate, require_rows
 from gridshift.adapt.surrogate_config import SurrogateConfig
+from gridshift.arrays import Int
+from gridshift.grid.layout import Layout
 from gridshift.grid.network import Network
 from gridshift.grid.scenarios import Spread, named_rng, sample_loads
+from gridshift.learn.regression import Regression, RegressionConfig, fit_regression
+from gridshift.threads import Threads
 
 
 def training_stream(network: Network, role: str, config: SurrogateConfig) -> np.random.Generator:
@@ -46,3 +50,15 @@ def validation_rows(network: Network, config: SurrogateConfig, **solver: Any) ->
     return draw_rows(
         network, config, config.num_validation, role="validation", regime="drawn", **solver
     )
+
+
+def state_columns(layout: Layout) -> Int:
+    """Numbers of the outputs that are the state: magnitudes and angles."""
+    numbers, at = np.arange(layout.num_outputs), layout.y_slices
+    return np.concatenate([numbers[at["v"]], numbers[at["theta"]]])
+
+
+def regression_of(data: Dataset, config: RegressionConfig | None = None) -> Regression:
+    """The regression of solved rows, by default `quadratic`; the same whatever other threads do."""
+    with Threads(1):
+        return fit_regression(data.x, data.y, config, groups=[state_columns(data.layout)])

@@ -2,19 +2,30 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from gridshift.cli.kernels import watch_compiler
 from gridshift.cli.output import Done, progress
 
 if TYPE_CHECKING:
     from gridshift.adapt.base import Base
     from gridshift.adapt.methods import Method
     from gridshift.grid.contingency import Assessment
+    from gridshift.grid.kernels.events import CompileTimes
     from gridshift.grid.network import Network
+
+NOTICE = "compiling kernels (once per machine)"
+
+
+@cache
+def watch_compiler() -> "CompileTimes":
+    """Seconds of compiling from now on, a minute at most once per machine; the first is told."""
+    from gridshift.grid.kernels.events import CompileTimes
+
+    return CompileTimes(lambda: click.echo(NOTICE, err=True))
 
 
 def usable(network: "Network", outage: str) -> "Assessment":

@@ -17,6 +17,7 @@ from gridshift.cli.options import (
     in_order,
     measuring_options,
     outage_option,
+    path_option,
 )
 from gridshift.cli.output import drawn_spread, emit, progress, table
 from gridshift.errors import ContextError, SurrogateMismatchError
@@ -91,8 +92,8 @@ def compare(grid: str, as_json: bool, **asked: Any) -> None:
     ],
 )
 @comparison_options
-@click.option(
-    "--out", type=click.Path(path_type=Path), metavar="FILE",
+@path_option(
+    "--out", metavar="FILE",
     help="Picture to write: .svg, .png or .pdf.  [default: results/GRID-pareto.svg]",
 )  # fmt: skip
 def pareto(grid: str, out: Path | None, as_json: bool, **asked: Any) -> None:

@@ -12,6 +12,7 @@ import click
 
 from gridshift.cli.group import command
 from gridshift.cli.output import emit, table
+from gridshift.machine import processor
 from gridshift.threads import usable_cores
 
 
@@ -42,7 +43,7 @@ def doctor(as_json: bool) -> None:
 def _checks() -> Iterator[dict[str, Any]]:
     yield _check("gridshift", version("gridshift"))
     yield _check("python", f"{platform.python_version()} ({sys.executable})")
-    yield _check("machine", f"{platform.system()} {platform.machine()}, {_processor()}")
+    yield _check("machine", f"{platform.system()} {platform.machine()}, {processor()}")
     yield from _packages()
     yield _threads()
     yield _check("instruction set", _instruction_set())
@@ -70,23 +71,6 @@ def _packages() -> Iterator[dict[str, Any]]:
         fits = needed.specifier.contains(found, prereleases=True)
         detail = found if fits else f"{found}, but {needed.specifier} is needed"
         yield _check(needed.name, detail, "ok" if fits else "problem")
-
-
-def _processor() -> str:
-    for key, value in _cpuinfo():
-        if key == "model name":
-            return value
-    return platform.processor() or "unknown processor"
-
-
-def _cpuinfo() -> Iterator[tuple[str, str]]:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return
-    for line in lines:
-        key, _, value = line.partition(":")
-        yield key.strip(), value.strip()
 
 
 def _instruction_set() -> str:

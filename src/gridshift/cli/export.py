@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import click
-
 from gridshift.arguments import how_many
 from gridshift.cli.bases import found_base, usable
 from gridshift.cli.folders import require_writable_file
@@ -15,6 +13,7 @@ from gridshift.cli.options import (
     grid_argument,
     method_option,
     outage_option,
+    path_option,
     start_options,
 )
 from gridshift.cli.output import emit, table
@@ -54,10 +53,7 @@ NO_FILE = {
 @context_option()
 @drawn_options
 @start_options
-@click.option(
-    "--out", required=True, type=click.Path(path_type=Path), metavar="FILE",
-    help="ONNX file to write.",
-)  # fmt: skip
+@path_option("--out", metavar="FILE", required=True, help="ONNX file to write.")
 def export(
     grid: str, outage: str, method: str, context: int, spread: float, seed: int,
     base_name: str | None, surrogate: Path | None, out: Path, as_json: bool,

@@ -8,7 +8,7 @@ import click
 from gridshift.arguments import how_many
 from gridshift.cli.folders import require_writable
 from gridshift.cli.group import command
-from gridshift.cli.options import GRID_KEY, seed_option, spread_option
+from gridshift.cli.options import GRID_KEY, path_option, seed_option, spread_option, threads_option
 from gridshift.cli.output import emit, progress, table
 from gridshift.threads import usable_cores
 
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     ],
 )
 @click.argument("grid", metavar="[GRID]", required=False)
-@click.option(
-    "--study", type=click.Path(path_type=Path), metavar="FILE",
+@path_option(
+    "--study", metavar="FILE",
     help="Study file (TOML) that says what loads and generation are drawn from.",
 )  # fmt: skip
 @click.option("--scenarios", default=1000, show_default=True, help="Scenarios to draw and solve.")
@@ -69,11 +69,9 @@ if TYPE_CHECKING:
     help="Leave what loads differ from nominal to the slack, not to all scheduled generators.",
 )  # fmt: skip
 @seed_option
-@click.option(
-    "--threads", type=click.IntRange(1, 1024), help="Threads to use.  [default: all cores]"
-)
-@click.option(
-    "--out", type=click.Path(path_type=Path), required=True, metavar="DIR",
+@threads_option
+@path_option(
+    "--out", required=True,
     help="Folder of the data set; the same command goes on where it was stopped.",
 )  # fmt: skip
 def generate(

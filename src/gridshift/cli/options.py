@@ -72,6 +72,20 @@ def in_order(*decorators: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return decorate
 
 
+def path_option(
+    *names: str, metavar: str = "DIR", required: bool = False, help: str
+) -> Callable[[Any], Any]:
+    """An option that names a folder, or a file."""
+    path = click.Path(path_type=Path)
+    return click.option(*names, type=path, metavar=metavar, required=required, help=help)
+
+
+def count_option(name: str, default: int, help: str) -> Callable[[Any], Any]:
+    """An option that takes a number of at least 1."""
+    least = click.IntRange(min=1)
+    return click.option(name, type=least, default=default, show_default=True, help=help)
+
+
 def method_option(
     *also: str, never: Mapping[str, str] | None = None, more: str = "", default: str = "icw"
 ):
@@ -119,14 +133,10 @@ drawn_spread_option = click.option(
     help="Largest share by which loads vary up and down. Each row draws its own share from 0.05 to "
     "this, but half of the rows to learn from take this; below 0.05 all rows do.",
 )  # fmt: skip
-test_option = click.option(
-    "--test", type=click.IntRange(min=1), default=1000, show_default=True,
-    help="Fresh scenarios to measure on.",
-)  # fmt: skip
-surrogate_option = click.option(
-    "--surrogate", type=click.Path(path_type=Path), metavar="DIR",
-    help="Use this surrogate instead of training or re-using one.",
-)  # fmt: skip
+test_option = count_option("--test", 1000, "Fresh scenarios to measure on.")
+surrogate_option = path_option(
+    "--surrogate", help="Use this surrogate instead of training or re-using one."
+)
 drawn_options = in_order(drawn_spread_option, seed_option)
 base_option = click.option(
     "--base", "base_name", type=Roster("gridshift.adapt.surrogate_config", "BASES"), metavar="NAME",
@@ -150,12 +160,12 @@ target_option = click.option(
     "--target-mae", type=float, metavar="ERROR",
     help="Largest mean error over all outputs, for --method auto.",
 )  # fmt: skip
-top_option = click.option(
-    "--top", type=click.IntRange(min=1), default=15, show_default=True,
-    help="Outages to show; the files have all.",
-)  # fmt: skip
+top_option = count_option("--top", 15, "Outages to show; the files have all.")
 
-export_option = click.option(
-    "--export", "export_to", type=click.Path(path_type=Path), metavar="DIR",
+export_option = path_option(
+    "--export", "export_to",
     help="Folder for tables as CSV and parquet and pictures as PNG and SVG.",
 )  # fmt: skip
+threads_option = click.option(
+    "--threads", type=click.IntRange(1, 1024), help="Threads to use.  [default: all cores]"
+)

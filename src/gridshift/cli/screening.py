@@ -19,6 +19,7 @@ from gridshift.cli.options import (
     drawn_options,
     export_option,
     method_option,
+    path_option,
     start_options,
     target_option,
     top_option,
@@ -149,10 +150,7 @@ if TYPE_CHECKING:
 @start_options
 @certify_options
 @target_option
-@click.option(
-    "--out", type=click.Path(path_type=Path), metavar="DIR",
-    help="Folder for rows, summary and report.  [default: results/GRID]",
-)  # fmt: skip
+@path_option("--out", help="Folder for rows, summary and report.  [default: results/GRID]")
 @export_option
 def screen(
     grid: str | None, study: Path | None, top: int, base_name: str | None,

@@ -11,7 +11,7 @@ from gridshift.arguments import how_many
 from gridshift.cli.bases import usable
 from gridshift.cli.folders import require_writable
 from gridshift.cli.group import command
-from gridshift.cli.options import GRID_KEY, export_option, top_option
+from gridshift.cli.options import GRID_KEY, export_option, path_option, top_option
 from gridshift.cli.output import duration, emit, progress, table, text
 from gridshift.cli.screening_columns import COLUMNS, STUDY_KEYS
 from gridshift.cli.study_options import config_of, studied_options
@@ -45,7 +45,6 @@ def workers(scheduler: str, num: int) -> "Iterator[Executor | None]":
 
     Args:
         scheduler: 'threads', 'processes', or the address of a Dask scheduler.
-        num: processes.
 
     Raises:
         WorkersLostError: no scheduler answers there.
@@ -140,10 +139,7 @@ def finish_part(started: Started, shard: "Shard", folder: Path, *, as_json: bool
     "folders", nargs=-1, required=True, metavar="DIR...", type=click.Path(path_type=Path)
 )
 @top_option
-@click.option(
-    "--out", type=click.Path(path_type=Path), metavar="DIR",
-    help="Folder for table, summary and report.  [default: the first folder]",
-)  # fmt: skip
+@path_option("--out", help="Folder for table, summary and report.  [default: the first folder]")
 @export_option
 def merge(
     folders: tuple[Path, ...], top: int, out: Path | None, export_to: Path | None, as_json: bool
@@ -243,13 +239,14 @@ def plan(
     found = planned(setting, chosen_outages(setting), minutes_per_shard=minutes)
 
     def render(console) -> None:
-        told = found
+        told, hours = found, found.core_hours
+        core = duration(hours * 3600) if hours < 48 else f"{hours:,.0f} hours"
         row = "" if told.us_per_row is None else f"{text(told.us_per_row)} µs a row, "
         console.print(
             f"{told.grid}: {how_many(told.num_outages, 'outage')}, "
             f"{how_many(told.num_rows, 'power flow')}\n"
             f"{row}{text(told.ms_per_outage)} ms an outage{'' if row else ' with its rows'}: "
-            f"{_hours(told.core_hours)} of one core\n"
+            f"{core} of one core\n"
             f"memory of a worker {size_text(1e9 * told.memory_gb)}, "
             f"of the merge {size_text(1e9 * told.merge_memory_gb)}, "
             f"disk {size_text(1e9 * told.disk_gb)}\n"
@@ -263,7 +260,3 @@ def plan(
         )  # fmt: skip
 
     emit(found.to_json(), render, as_json=as_json)
-
-
-def _hours(hours: float) -> str:
-    return duration(hours * 3600) if hours < 48 else f"{hours:,.0f} hours"

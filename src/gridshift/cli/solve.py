@@ -11,19 +11,20 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gridshift.arguments import how_many
-from gridshift.cli.bases import usable
+from gridshift.cli.bases import usable, watch_compiler
 from gridshift.cli.folders import require_writable
 from gridshift.cli.group import command
-from gridshift.cli.kernels import watch_compiler
 from gridshift.cli.options import (
     GRID_KEY,
     controls_option,
     distributed_slack_option,
     grid_argument,
     outage_option,
+    path_option,
     q_limits_option,
     seed_option,
     spread_option,
+    threads_option,
 )
 from gridshift.cli.output import emit, progress, table
 from gridshift.threads import usable_cores
@@ -83,13 +84,8 @@ BLOCK_BYTES = 1 << 28
 @q_limits_option
 @distributed_slack_option
 @controls_option
-@click.option(
-    "--threads", type=click.IntRange(1, 1024), help="Threads to use.  [default: all cores]"
-)
-@click.option(
-    "--out", type=click.Path(path_type=Path), metavar="DIR",
-    help="Folder for the state at nominal demand, as CSV.",
-)  # fmt: skip
+@threads_option
+@path_option("--out", help="Folder for the state at nominal demand, as CSV.")
 def solve(
     grid: str, outage: str, scenarios: int, spread: float, seed: int, q_limits: bool,
     distributed_slack: "ShareBy | None", controls: bool, threads: int | None, out: Path | None,

@@ -10,6 +10,7 @@ from gridshift.cli.options import (
     controls_option,
     distributed_slack_option,
     in_order,
+    path_option,
     q_limits_option,
 )
 
@@ -17,17 +18,12 @@ if TYPE_CHECKING:
     from gridshift.study.screening import ScreenConfig
 
 studied_options = in_order(
-    click.option(
-        "--study",
-        type=click.Path(path_type=Path),
-        metavar="FILE",
+    path_option(
+        "--study", metavar="FILE",
         help="Study file (TOML) that says what is drawn and studied; options take precedence.",
     ),
     click.option(
-        "--contingencies",
-        default="lines",
-        show_default=True,
-        metavar="WHICH",
+        "--contingencies", default="lines", show_default=True, metavar="WHICH",
         help="lines, trafos, all (branches), generators, static (other supply of a bus), buses, "
         "loads, shunts, several of them (all,generators), n-2 (pairs of lines), listed (by the "
         "study file), or a file: one outage a line (elements; name; failures a year; hours of "
@@ -39,30 +35,23 @@ studied_options = in_order(
         "zone, MATPOWER's area).",
     ),
     click.option(
-        "--refuse-splits",
-        is_flag=True,
+        "--refuse-splits", is_flag=True,
         help="List outages that cut demand off apart, and don't study what they leave.",
     ),
     q_limits_option,
     distributed_slack_option,
     controls_option,
     click.option(
-        "--redistribute",
-        type=click.Choice(["generators", "slack"]),
+        "--redistribute", type=click.Choice(["generators", "slack"]),
         help="Who takes over what a generator gave that is out.  [default: generators, or "
         "those of --distributed-slack]",
     ),
     click.option(
-        "--most-pairs",
-        default=1000,
-        show_default=True,
+        "--most-pairs", default=1000, show_default=True,
         help="With n-2: pairs to study of more than 10,000, the worst by an estimate.",
     ),
     click.option(
-        "--scenarios",
-        default=1000,
-        show_default=True,
-        help="Load scenarios per outage.",
+        "--scenarios", default=1000, show_default=True, help="Load scenarios per outage."
     ),
 )  # fmt: skip
 """What is studied, and how much of it."""

@@ -9,7 +9,14 @@ import click
 from gridshift.cli.bases import usable
 from gridshift.cli.folders import require_writable
 from gridshift.cli.group import SURROGATE_EXAMPLE, command
-from gridshift.cli.options import GRID_KEY, RenamedOption, Roster, drawn_options, grid_argument
+from gridshift.cli.options import (
+    GRID_KEY,
+    RenamedOption,
+    Roster,
+    drawn_options,
+    grid_argument,
+    path_option,
+)
 from gridshift.cli.output import emit, progress, table
 
 
@@ -51,10 +58,7 @@ from gridshift.cli.output import emit, progress, table
 @click.option("--steps", type=click.IntRange(max=10**9), help="Gradient steps.  [default: 20,000]")
 @click.option("--rows", type=int, help="Training scenarios.  [default: by size of the grid]")
 @drawn_options
-@click.option(
-    "--out", required=True, type=click.Path(path_type=Path), metavar="DIR",
-    help="Folder to write the surrogate to.",
-)  # fmt: skip
+@path_option("--out", required=True, help="Folder to write the surrogate to.")
 def train(
     grid: str, base_name: str, transform: str | None, paper: bool, steps: int | None,
     rows: int | None, spread: float, seed: int, out: Path, as_json: bool,

@@ -10,7 +10,7 @@ import click
 from gridshift.arguments import how_many
 from gridshift.cli.folders import require_writable, require_writable_file
 from gridshift.cli.group import command
-from gridshift.cli.options import RenamedOption, Roster, seed_option
+from gridshift.cli.options import RenamedOption, Roster, path_option, seed_option
 from gridshift.cli.output import emit, progress, table
 
 MODEL_FILES = ("estimator.json", "estimator.safetensors")
@@ -60,9 +60,7 @@ model_argument = click.argument("model", type=file_type, metavar="DIR")
 )
 @click.option("--steps", default=20_000, show_default=True, help="Gradient steps, for mlp.")
 @seed_option
-@click.option(
-    "--out", required=True, type=file_type, metavar="DIR", help="Folder to write the model to."
-)
+@path_option("--out", required=True, help="Folder to write the model to.")
 def fit_table(
     cases: Path, inputs: str, outputs: str, base: str, transform: str, hidden: int, steps: int,
     seed: int, out: Path, as_json: bool,
@@ -157,10 +155,8 @@ def fit_table(
     "rows (context, as in the paper) or of the model's own predictions (paired), or auto: what has "
     "the smallest error. By default compensation with --touching, else auto.",
 )  # fmt: skip
-@click.option("--onnx", type=file_type, metavar="FILE", help="Write an ONNX file as well.")
-@click.option(
-    "--out", required=True, type=file_type, metavar="DIR", help="Folder for the adapted model."
-)
+@path_option("--onnx", metavar="FILE", help="Write an ONNX file as well.")
+@path_option("--out", required=True, help="Folder for the adapted model.")
 def adapt_table(
     model: Path, context: Path, touching: str | None, between: tuple[str, ...], identify: bool,
     method: str | None, onnx: Path | None, out: Path, as_json: bool,
@@ -238,9 +234,7 @@ def adapt_table(
 @model_argument
 @click.argument("cases", type=file_type, metavar="TABLE")
 @click.option("--keep", metavar="PATTERNS", help="Columns of TABLE to copy, such as a case number.")
-@click.option(
-    "--out", required=True, type=file_type, metavar="FILE", help="Parquet or CSV file to write."
-)
+@path_option("--out", metavar="FILE", required=True, help="Parquet or CSV file to write.")
 def predict_table(model: Path, cases: Path, keep: str | None, out: Path, as_json: bool) -> None:
     """Predict the outputs of every row of a table.
 

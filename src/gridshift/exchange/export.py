@@ -12,9 +12,6 @@ from gridshift.learn.onnx_graph import WrittenModel
 from gridshift.trial.cases import Cases
 from gridshift.trial.trial import Trial
 
-NUM_CHECKED = 256
-"""Rows on which the file's prediction is compared with ours."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Exported:
@@ -30,6 +27,10 @@ class Exported:
     model: WrittenModel
 
 
+NUM_CHECKED = 256
+"""Rows on which the file's prediction is compared with ours."""
+
+
 def export_adapted(
     base: Base,
     method: Method,
@@ -41,15 +42,6 @@ def export_adapted(
     seed: int = 0,
 ) -> Exported:
     """Adapt to a topology and write that as ONNX; the context is `measure_adaptation`'s.
-
-    Args:
-        base: what the method starts from.
-        method: of `METHODS`.
-        path: file to write.
-        network: the topology.
-        num_context: scenarios solved for the context, if the method needs solved cases.
-        spread: spread of the loads.
-        seed: root seed of the context.
 
     Raises:
         ContextError: a context that the method can't work with.

@@ -33,7 +33,6 @@ BY_BUS = ("Pd", "Qd", "Pg", "Qg", "Vm", "Va")
 BY_GEN = ("p_mw", "q_mvar")
 BY_BRANCH = ("pf", "qf", "pt", "qt")
 ADMITTANCES = tuple(f"Y{at}_{part}" for at in ("ff", "ft", "tf", "tt") for part in "ri")
-BY_TOPOLOGY = ("r", "x", "b", *ADMITTANCES, "tap", "shift", "br_status")
 
 
 class GridfmFiles:
@@ -91,7 +90,8 @@ class GridfmFiles:
         labels = dict(zip(SCENARIO, (number, part.drawn.astype(float)), strict=True))
 
         def first() -> FilesAlike:
-            fixed = self._fixed_columns(table)
+            # of one case, in the order of the file; those that vary hold anything
+            fixed = self._entries.columns if table == "y_bus_data" else self._fixed[table]
             size = len(next(iter(fixed.values())))
             columns: dict[str, np.ndarray] = {k: np.repeat(v, size) for k, v in labels.items()}
             for name, values in fixed.items():
@@ -101,12 +101,6 @@ class GridfmFiles:
 
         alike = self._like(table, part, first)
         alike.write(self._path(part, table), {**labels, **varying})
-
-    def _fixed_columns(self, table: str) -> Columns:
-        """The columns of one case, in the order of the file; those that vary hold anything."""
-        if table == "y_bus_data":
-            return self._entries.columns
-        return self._fixed[table]
 
     def _like(self, table: str, part: SolvedPart, first: Callable[[], FilesAlike]) -> FilesAlike:
         key = (table, part.num_cases)

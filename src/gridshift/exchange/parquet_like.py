@@ -71,7 +71,6 @@ class FilesAlike:
         """Write a file with these numbers, and tell its size.
 
         Args:
-            path: of the file.
             changed: all columns that change; of a repeated one each number once.
 
         Raises:

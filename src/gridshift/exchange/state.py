@@ -13,6 +13,7 @@ from gridshift.arrays import Real
 from gridshift.errors import ScenarioError, TableError
 from gridshift.exchange.tables import write_table
 from gridshift.grid.controls import grid_of_row
+from gridshift.grid.names import bus_parts
 from gridshift.grid.network import Network
 from gridshift.grid.powerflow import BatchSolution
 from gridshift.grid.quantities import Quantities, quantities
@@ -29,10 +30,7 @@ def write_state(
     """Write one solved state as `FILES`, elements by label and name, MW, Mvar, p.u. and degrees.
 
     Args:
-        solution: solved rows.
-        folder: where.
         loads: the demands that were solved; nominal by default.
-        row: which of them.
 
     Raises:
         ScenarioError: the row isn't solved, or isn't there.
@@ -84,7 +82,6 @@ def to_pandapower(
         net: the network that the grid was read from; it is left as it is.
         solution: solved rows of that grid, or of an outage of it.
         loads: the demands that were solved; nominal by default.
-        row: which of them.
 
     Raises:
         TableError: the network has other elements than the grid.
@@ -161,11 +158,8 @@ def _positions(solution: BatchSolution, row: int) -> list[float]:
 
 def _bus_results(net: Any, network: Network, found: Quantities) -> pd.DataFrame:
     """As `res_bus`; NaN at buses that the grid doesn't have."""
-    row_of = {
-        int(name): row
-        for row, label in enumerate(network.bus_labels)
-        for name in label.removeprefix("bus:").split("+") if name.isdecimal()
-    }  # fmt: skip
+    parts = ((label.removeprefix("bus:"), row) for label, row in bus_parts(network).items())
+    row_of = {int(name): row for name, row in parts if name.isdecimal()}
     if unknown := row_of.keys() - {*net.bus.index}:
         raise TableError(f"the network has no bus {min(unknown)}, which {network.name} has")
     table = pd.DataFrame(np.nan, index=net.bus.index,

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from gridshift.arguments import how_many
+from gridshift.arguments import how_many, some_of
 from gridshift.arrays import Real
 from gridshift.errors import GridshiftWarning, RankDeficientWarning, StorageError, TableError
 from gridshift.exchange.bus_file import BusColumns
-from gridshift.exchange.tables import choose_columns, listed, numbers
+from gridshift.exchange.tables import choose_columns, numbers
 from gridshift.learn.estimator import MOMENTS, ICWRegressor
 from gridshift.learn.estimator_file import FILES, load, save
 from gridshift.learn.model_file import field
@@ -79,8 +79,6 @@ class TableModel:
 
         Args:
             table: at least 4 solved cases with the same columns.
-            source: what to call the table in messages.
-            method: of `METHODS`, or 'auto' for what has the smallest such error.
             touching: for compensation: patterns of the outputs of the buses that the change
                 touches, or these buses with their columns.
             identify: find the two buses among those of `touching`, which is of all buses.
@@ -191,8 +189,8 @@ class TableModel:
         ]
         if moved:
             warnings.warn(
-                f"{source}: {listed(moved)} never varied in the table that the model was fitted "
-                "to, so it doesn't know what they do",
+                f"{source}: {some_of(moved, 6)} never varied in the table that the model was "
+                "fitted to, so it doesn't know what they do",
                 GridshiftWarning,
                 stacklevel=3,
             )
@@ -220,7 +218,6 @@ def fit_table(
     """Fit a copy of the regressor to a table, and measure it on a tenth of the rows left out.
 
     Args:
-        regressor: parameters.
         table: solved cases, one a row.
         inputs: patterns of the columns to predict from, separated by commas.
         outputs: patterns of the columns to predict.
@@ -234,7 +231,7 @@ def fit_table(
     x_names = choose_columns(table.column_names, inputs, what="inputs", source=source)
     y_names = choose_columns(table.column_names, outputs, what="outputs", source=source)
     if both := [name for name in x_names if name in y_names]:
-        raise TableError(f"{listed(both)} of {source} fits both inputs and outputs")
+        raise TableError(f"{some_of(both, 6)} of {source} fits both inputs and outputs")
     if table.num_rows < MIN_ROWS:
         raise TableError(
             f"{source} has {how_many(table.num_rows, 'row')}; a fit needs at least {MIN_ROWS}"

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from gridshift.arguments import some_of
 from gridshift.arrays import Real
 from gridshift.errors import StorageError, TableError
 from gridshift.exchange.csv_file import (
@@ -25,8 +26,6 @@ from gridshift.storage import replacing
 
 NUMBER = r"\s*[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|inf|nan)\s*"
 PARQUET, CSV = (".parquet", ".pq"), (".csv", ".csv.gz")
-SHOWN = 6
-"""Names that a message lists before it says how many more there are."""
 
 
 def read_table(path: str | Path) -> pa.Table:
@@ -54,7 +53,7 @@ def read_table(path: str | Path) -> pa.Table:
         raise StorageError(f"cannot read {path}: {error.strerror or error}") from error
     names = table.column_names
     if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
-        raise TableError(f"{path} has more than one column {listed(twice)}; rename them")
+        raise TableError(f"{path} has more than one column {some_of(twice, 6)}; rename them")
     return table
 
 
@@ -64,8 +63,6 @@ def write_table(
     """Write columns to a parquet or CSV file, all of it or nothing.
 
     Args:
-        columns: by name.
-        path: file to write.
         dialect: how a CSV file's cells are told apart; by default commas, and points in numbers.
 
     Raises:
@@ -102,7 +99,7 @@ def write_predictions(
     """
     kept = choose_columns(table.column_names, keep, what="keep", source=source) if keep else []
     if both := [name for name in kept if name in names]:
-        raise TableError(f"{listed(both)} would be both copied from {source} and predicted")
+        raise TableError(f"{some_of(both, 6)} would be both copied from {source} and predicted")
     columns = {name: table[name] for name in kept}
     columns |= {name: pa.array(predicted[:, at]) for at, name in enumerate(names)}
     write_table(columns, path, dialect=dialect_of(table))
@@ -119,11 +116,11 @@ def choose_columns(names: Sequence[str], patterns: str, *, what: str, source: st
         fits = {name for name in names if name == pattern or fnmatchcase(name, pattern)}
         if not fits:
             raise TableError(
-                f"no column of {source} fits {what} {pattern!r}; it has {listed(names)}"
+                f"no column of {source} fits {what} {pattern!r}; it has {some_of(names, 6)}"
             )
         chosen |= fits
     if not chosen:
-        raise TableError(f"no columns chosen as {what} of {source}; it has {listed(names)}")
+        raise TableError(f"no columns chosen as {what} of {source}; it has {some_of(names, 6)}")
     return [name for name in names if name in chosen]
 
 
@@ -136,7 +133,7 @@ def numbers(table: pa.Table, names: Sequence[str], *, source: str) -> Real:
     """
     if missing := [name for name in names if name not in table.column_names]:
         raise TableError(
-            f"{source} lacks {len(missing)} of {len(names)} columns: {listed(missing)}"
+            f"{source} lacks {len(missing)} of {len(names)} columns: {some_of(missing, 6)}"
         )
     out = np.empty((table.num_rows, len(names)))
     for at, name in enumerate(names):
@@ -159,12 +156,6 @@ def numbers(table: pa.Table, names: Sequence[str], *, source: str) -> Real:
             f"{LARGEST:g} can be worked with: choose another unit, or leave the row out"
         )
     return out
-
-
-def listed(names: Sequence[str]) -> str:
-    """The names, or the first few and how many more there are."""
-    shown, more = ", ".join(names[:SHOWN]), len(names) - SHOWN
-    return shown + (f" and {more} more" if more > 0 else "")
 
 
 def check_kind(path: Path) -> str:

@@ -6,7 +6,6 @@ steps don't bring within the tolerance is solved from the nominal point like any
 
 import time
 from dataclasses import dataclass
-from enum import IntEnum
 from functools import partial
 from typing import NamedTuple
 
@@ -24,6 +23,7 @@ from gridshift.grid.powerflow import RowStatus, islanded, solve
 from gridshift.grid.prepared import Prepared, prepare
 from gridshift.grid.reactive import ReactiveLimits
 from gridshift.grid.scenarios import LoadScenarios, demands
+from gridshift.grid.solution import Origin
 from gridshift.grid.topology import RETAINED
 from gridshift.grid.workspace import Stopping
 
@@ -73,24 +73,6 @@ class Balance:
     norm: Real
     """(R,) largest sqrt(dP^2 + dQ^2) over buses other than slack ones, dQ at a PV bus against the
     state's own generation if it has one: the paper's appendix on physical validity."""
-
-
-class Origin(IntEnum):
-    """Where a row of `Repaired` comes from."""
-
-    PREDICTED = 0
-    """As it was given."""
-    REPAIRED = 1
-    """By chord steps from what was given."""
-    SOLVED = 2
-    """By the solver, from the nominal point."""
-    MARKED = 3
-    """Nowhere: no solution was found, the row is NaN."""
-
-    @property
-    def text(self) -> str:
-        """The name in lower case, as tables and JSON have it."""
-        return self.name.lower()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,14 +147,10 @@ def repair(
     state; every other row is solved, with limits, and has kinds of buses of its own.
 
     Args:
-        network: the topology.
-        loads: demands, R rows.
         state: where each row starts.
         tol: largest mismatch of a returned row, as a multiple of `Network.tolerance_base`.
         correct_share: share of the rows, those furthest from balance, that are corrected to 1e-8
             even if they are within `tol`.
-        threads: worker threads; results don't depend on it.
-        q_limits: keep the reactive limits of generators.
 
     Raises:
         ScenarioError: loads whose shape doesn't fit the network.

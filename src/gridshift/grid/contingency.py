@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from gridshift.arguments import expect, how_many, outage_labels, shown, whole_number
+from gridshift.arguments import expect, how_many, outage_labels, shown, some_of, whole_number
 from gridshift.arrays import Complex, Int
 from gridshift.errors import OutageError
 from gridshift.grid.after_outage import after_outage, knows, other_elements
@@ -60,8 +60,6 @@ def parse_outage(
     A sequence of labels, `["line:9", "line:28"]`, is checked in the same way.
 
     Args:
-        network: the grid.
-        text: what is out.
         branches_alone: False takes `gen:2`, `static:7`, `bus:7`, `load:3`, `shunt:4` as well.
 
     Raises:
@@ -180,10 +178,8 @@ class Assessment:
         text = outage_text(self.outage) or "the intact grid"
         if self.status != RowStatus.ISLANDED:
             return f"{text} leaves no nominal solution ({self.status.text.replace('_', ' ')})"
-        shown, more = ", ".join(self.cut_off[:5]), len(self.cut_off) - 5
-        shown += f" and {more} more" if more > 0 else ""
         return (
-            f"{text} separates {shown} ({self.mw_cut_off:.1f} MW of demand, "
+            f"{text} separates {some_of(self.cut_off)} ({self.mw_cut_off:.1f} MW of demand, "
             f"{self.mw_generation_cut_off:.1f} MW of generation)"
         )
 
@@ -202,7 +198,6 @@ def assess(network: Network, outage: Outage, *, cut_off: Int | None = None) -> A
     """What an outage does at nominal demand: buses and MW cut off, and whether a solution exists.
 
     Args:
-        network: the grid.
         outage: elements to take out; `()` assesses the grid as it is.
         cut_off: the buses that it cuts off, if `cut_off_buses` has told already.
     """
@@ -250,11 +245,8 @@ def rank_by_loading(
     enter the mean.
 
     Args:
-        network: the intact grid.
-        kind: which elements.
         num_rows: scenarios to average over.
         spread: half width of the load factors.
-        seed: root seed of the scenarios.
         num: stop after this many elements; saves their nominal solutions.
 
     Raises:

@@ -81,8 +81,6 @@ class DistributedSlack:
             prepared: the topology, an outage of the grid or the grid itself.
             load_p: (R, L) demands, p.u.
             load_q: (R, L)
-            tol: largest mismatch, as a multiple of the tolerance base.
-            threads: that share the rows; results don't depend on it.
             limits: of reactive power, as in `Engine.solve`.
         """
         engine, topology = prepared.engine, prepared.topology
@@ -158,15 +156,11 @@ def solve_distributed(
 
     Args:
         prepared: a topology that leaves no bus without supply.
-        loads: demands, R rows.
         shares: who shares it.
         solve_rows: the power flow, with a tolerance of `TIGHTER` times `tol`.
         tol: largest mismatch, as a multiple of the tolerance base, of the slack's share as well.
-        threads: that share the rows.
         q_limits: whether `solve_rows` keeps reactive limits.
         chords: try chord steps first.
-        powers: return branch powers.
-        loading: return branch loading.
     """
     network, limit = prepared.network, tol * prepared.network.tolerance_base
     load_p, load_q = demands(network, loads)

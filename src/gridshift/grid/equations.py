@@ -92,7 +92,6 @@ def no_load_start(
     no solution.
 
     Args:
-        admittance: (B, B)
         kind: (B,) values of `BusKind`.
         set_point: (B,) magnitudes at PV buses.
         v_start: (B,) the source's start.

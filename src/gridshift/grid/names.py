@@ -32,6 +32,15 @@ def described_outage(network: Network, outage: str) -> str:
     return ", ".join(described(network, label) for label in outage.split(","))
 
 
+def bus_parts(network: Network) -> dict[str, int]:
+    """Row of each of the source's buses, by its label: one that is made of several has them all."""
+    return {
+        f"bus:{part}": row
+        for row, label in enumerate(network.bus_labels)
+        for part in label.removeprefix("bus:").split("+")
+    }
+
+
 def end_buses(network: Network, label: str) -> tuple[int, ...]:
     """Buses that a switchable element joins, without the star point of a transformer."""
     ends: dict[int, None] = {}

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from gridshift.arguments import outage_labels
-from gridshift.arrays import Bool, Complex, Int, Real
+from gridshift.arrays import Bool, Complex, Int, Real, make_read_only
 from gridshift.errors import OutageError
 from gridshift.grid.pi_model import bus_admittance
 
@@ -128,9 +128,7 @@ class Network:
         for name, shape in shapes.items():
             if not getattr(self, name).ndim:  # one number for all, as the defaults are
                 object.__setattr__(self, name, np.full(shape, getattr(self, name)))
-        for value in vars(self).values():
-            if isinstance(value, np.ndarray):
-                value.setflags(write=False)
+        make_read_only(self)
 
     @property
     def num_buses(self) -> int:

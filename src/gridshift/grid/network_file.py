@@ -26,7 +26,6 @@ def network_content(network: Network, notes: Sequence[str], *, key: str) -> byte
 
     Args:
         network: one that was read, not an outage of it.
-        notes: texts that belong to it.
         key: names what the network was made from; in one line.
     """
     assert network.outage_of is None

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gridshift.arguments import shown
+from gridshift.arguments import shown, some_of
 from gridshift.errors import GridshiftWarning, OutageError, StorageError
 from gridshift.grid.contingency import KINDS, OTHER_KINDS, Outage, enumerate_outages, parse_outage
 from gridshift.grid.network import Network
@@ -145,12 +145,11 @@ def _of_another_program(network: Network, text: str, kind: str) -> list[Continge
     if problems:
         raise OutageError("; ".join(problems))
     for reason, labels in left_out.items():
-        shown = ", ".join(labels[:5]) + (f" and {len(labels) - 5} more" * (len(labels) > 5))
-        told = f"contingencies with {shown} are not studied: {reason}"
+        told = f"contingencies with {some_of(labels)} are not studied: {reason}"
         warnings.warn(told, GridshiftWarning, stacklevel=4)
     if again:
-        listed = ", ".join(again[:5]) + (f" and {len(again) - 5} more" * (len(again) > 5))
-        told = f"contingencies that take out the same as an earlier one are left out: {listed}"
+        told = "contingencies that take out the same as an earlier one are left out: "
+        told += some_of(again)
         warnings.warn(told, GridshiftWarning, stacklevel=4)
     if not found:
         raise OutageError("has no contingency that can be studied")

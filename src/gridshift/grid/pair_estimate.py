@@ -43,7 +43,6 @@ def worst_pairs(network: Network, number: int) -> WorstPairs:
 
     Args:
         network: the intact grid, with the limits that count.
-        number: of pairs.
     """
     labels = candidate_elements(network, "lines")
     branches = np.array([network.elements[label][0] for label in labels])

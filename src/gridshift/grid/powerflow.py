@@ -7,7 +7,7 @@ from typing import get_args
 
 import numpy as np
 
-from gridshift.arguments import how_many, number, whole_number
+from gridshift.arguments import how_many, number, some_of, whole_number
 from gridshift.arrays import Bool, Complex, Int, Real
 from gridshift.errors import GridshiftError
 from gridshift.grid.controlled_rows import positions_of_rest, solve_controlled
@@ -53,14 +53,11 @@ def solve(
 
     Args:
         grid: the topology; a network is prepared the first time that rows of it are solved.
-        loads: demands, R rows.
         tol: largest allowed mismatch as a multiple of `Network.tolerance_base`, so that it means
             the same on any `base_mva`; 1e-8 is 1 W at most, 1e-10 can be reached on well-scaled
             grids.
         max_iterations: Newton steps of one attempt before it is given up.
         threads: worker threads over blocks of rows; results don't depend on it.
-        powers: return branch powers.
-        loading: return branch loading.
         q_limits: keep the reactive limits of generators, row by row (`reactive`).
         distributed_slack: generators that share losses and changes of demand, by `generation`,
             `headroom` or as `given` in the source (`SlackShares.of`); None: the slack bus alone.
@@ -259,8 +256,7 @@ def nominal(grid: Network | Prepared, *, tol: float = 1e-8) -> BatchSolution:
 def islanded(prepared: Prepared, num_rows: int) -> BatchSolution:
     """Rows of a topology that cuts buses off: none is solved, and the reason names the buses."""
     network, gone = prepared.network, prepared.cut_off
-    shown = ", ".join(network.bus_labels[bus] for bus in gone[:5])
-    shown += f" and {len(gone) - 5} more" if len(gone) > 5 else ""
+    shown = some_of([network.bus_labels[bus] for bus in gone])
     return BatchSolution(
         network=network,
         voltage=np.full((num_rows, network.num_buses), np.nan, complex),

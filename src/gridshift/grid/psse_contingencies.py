@@ -21,7 +21,7 @@ import numpy as np
 from gridshift.arguments import shown
 from gridshift.errors import OutageError
 from gridshift.grid.after_outage import SHUNT, STATIC
-from gridshift.grid.names import end_buses
+from gridshift.grid.names import bus_parts, end_buses
 from gridshift.grid.network import Network
 
 _ID = r"(?P<id>'[^']*'|\"[^\"]*\"|\S+)"
@@ -133,12 +133,7 @@ class _Places:
     @cached_property
     def buses(self) -> dict[int, int]:
         """Row of each bus by its number."""
-        labels = self.network.bus_labels
-        parts = {
-            f"bus:{part}": row
-            for row, label in enumerate(labels)
-            for part in label.removeprefix("bus:").split("+")
-        }
+        parts = bus_parts(self.network)
         names = {label: self.network.names.get(label, "") for label in parts}
         numbers = {name for name in names.values() if name.isdecimal()}
         if len(numbers) == len(parts):

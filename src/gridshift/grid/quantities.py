@@ -1,7 +1,6 @@
 """What solved cases say in the units of other programs: powers and voltages of every element."""
 
 import weakref
-from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -106,8 +105,6 @@ def quantities(
     has those whose power varies.
 
     Args:
-        network: the grid.
-        loads: demands, R rows.
         voltage: (R, B) that solve them.
         two_ports: (T, E, 4) admittances of the branches of each topology, 0 for those out of
             service; by default those of the grid.
@@ -160,7 +157,7 @@ def _made(network: Network) -> _Grid:
         fixed=network.bus_fixed.copy().view(float),
         v_min=flat(network.bus_v_min), v_max=flat(network.bus_v_max),
         load_bus=network.load_bus.astype(np.int64),
-        gen_of_load=_generators_of(network.load_labels, row_of),
+        gen_of_load=np.array([row_of.get(label, -1) for label in network.load_labels], np.int64),
         gen_bus=network.gen_bus.astype(np.int64), gen_p=network.gen_p.copy(),
         share_p=1.0 / number[network.gen_bus], share_q=share_q, offset_q=offset_q,
         branch_from=network.branch_from.astype(np.int64),
@@ -190,10 +187,6 @@ def reactive_shares(network: Network) -> tuple[Real, Real]:
     whole = summed(extent)
     share = np.where(whole > 0, extent / np.where(whole > 0, whole, 1.0), 1.0 / number)
     return share, least - share * summed(least)
-
-
-def _generators_of(labels: Sequence[str], row_of: dict[str, int]) -> Int:
-    return np.array([row_of.get(label, -1) for label in labels], np.int64)
 
 
 _GRIDS: "weakref.WeakKeyDictionary[Network, _Grid]" = weakref.WeakKeyDictionary()

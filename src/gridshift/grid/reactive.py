@@ -147,8 +147,6 @@ class ReactiveLimits:
             load_p: (n, L) demands, p.u.; rows with one that is not finite are not solved.
             load_q: (n, L)
             start: (n, 2 B) solutions that know of no limits; not needed if `at_nominal`.
-            tol: largest mismatch, as a multiple of the tolerance base.
-            threads: that share the rows; results don't depend on it.
         """
         nominal, engine = self._nominal(prepared), prepared.engine
         least = RETAINED if nominal.solved else UNFOLLOWED

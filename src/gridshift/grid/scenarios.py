@@ -74,11 +74,8 @@ def named_rng(
     """A random generator that belongs to a name: the same name always gives the same numbers.
 
     Args:
-        case: name of the grid.
         role: what the numbers are for, for instance 'training', 'context' or 'test'.
-        outage: text of the outage, empty for the base topology.
         draw: number of the repetition within one seed.
-        seed: root seed of the study.
 
     Raises:
         ScenarioError: a seed that is not a whole number of at least 0.
@@ -175,21 +172,9 @@ class Scenarios:
 
 
 def scenarios(
-    network: Network,
-    rng: np.random.Generator,
-    num_rows: int,
-    *,
-    spread: float = 0.2,
-    regime: Spread = "mixed",
+    network: Network, rng: np.random.Generator, num_rows: int, *, spread: float, regime: Spread
 ) -> Scenarios | LoadScenarios:
     """The rows of `sample_loads`, to be taken in blocks; kept if they are few.
-
-    Args:
-        network: the topology.
-        rng: of `named_rng`.
-        num_rows: scenarios.
-        spread: as in `sample_loads`.
-        regime: as in `sample_loads`.
 
     Raises:
         ScenarioError, MemoryNeededError: as in `sample_loads`.

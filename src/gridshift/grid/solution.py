@@ -12,7 +12,29 @@ from gridshift.errors import NotConvergedError
 from gridshift.grid.network import Network
 
 
-class RowStatus(IntEnum):
+class Told(IntEnum):
+    """What is a number in arrays and a name in tables and JSON."""
+
+    @property
+    def text(self) -> str:
+        """The name in lower case."""
+        return self.name.lower()
+
+
+class Origin(Told):
+    """Where a row comes from of states that were repaired."""
+
+    PREDICTED = 0
+    """As it was given."""
+    REPAIRED = 1
+    """By chord steps from what was given."""
+    SOLVED = 2
+    """By the solver, from the nominal point."""
+    MARKED = 3
+    """Nowhere: no solution was found, the row is NaN."""
+
+
+class RowStatus(Told):
     """What became of one row; the one taxonomy of the product."""
 
     SOLVED = 0
@@ -26,11 +48,6 @@ class RowStatus(IntEnum):
     """Buses change between their set-point and their reactive limit without end."""
     UNSETTLED_CONTROLS = 7
     """Tap changers or shunts move without end."""
-
-    @property
-    def text(self) -> str:
-        """The name in lower case, as tables and JSON have it."""
-        return self.name.lower()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -95,12 +95,7 @@ def stream_rows(
 
     Args:
         network: the topology, which leaves no bus without supply.
-        loads: demands, R rows.
         limits: what the voltages are counted against, of this topology.
-        tol: as in `solve`.
-        threads: that share the rows; results don't depend on it, bit for bit.
-        q_limits: whether rows keep the reactive limits of generators.
-        distributed_slack: generators that share the imbalance; None: the slack bus alone.
         controls: let tap changers, shunts and phase shifters move.
         start: where rows that take plain chord steps start on a topology (`IntactRows`).
 

@@ -37,12 +37,7 @@ def _spread(values: Real, rows: Int, size: int) -> Real:
 
 
 def supplied_part(network: Network, *, lost_loads: Int | None = None) -> SuppliedPart:
-    """The part of the grid that has a path to a slack bus: the grid that a solver goes on with.
-
-    Args:
-        network: the grid.
-        lost_loads: loads that are out of service.
-    """
+    """The part of the grid that has a path to a slack bus: the grid that a solver goes on with."""
     dead = network.cut_off_buses()
     buses = np.setdiff1d(np.arange(network.num_buses), dead)
     number = np.full(network.num_buses, -1)

@@ -104,7 +104,6 @@ def at_voltage(network: Network, specified: Complex, voltage: Complex) -> tuple[
     """(B,) injections at voltages (B,) and their slopes by relative magnitudes.
 
     Args:
-        network: the grid or an outage of it.
         specified: (B + 3 K,) specified powers.
         voltage: (B,)
     """

@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gridshift.arrays import Int, Real
+from gridshift.arrays import Real
 from gridshift.errors import StorageError
 from gridshift.learn.compensation import FEATURES, RESTS, Compensated, Compensation, Touched
 from gridshift.learn.compensation_graph import CompensatedPart
-from gridshift.learn.model_file import Stored, array, field
+from gridshift.learn.model_file import AroundModel, Stored, array, field
 from gridshift.learn.onnx_graph import OnnxGraph
 
 MODEL, PREFIX = "model.", "compensation."
@@ -21,7 +21,7 @@ NONE = -1
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CompensatedModel(Compensated):
+class CompensatedModel(Compensated, AroundModel):
     """A `Compensated` that is a `FittedModel` itself, as its base is one."""
 
     kind: ClassVar[str] = "compensated"
@@ -29,14 +29,9 @@ class CompensatedModel(Compensated):
     """A `FittedModel`."""
 
     @property
-    def input_mean(self) -> Real:
-        """(X,) of the base."""
-        return self.base.input_mean
-
-    @property
-    def varied(self) -> Int:
-        """(V,) of the base."""
-        return self.base.varied
+    def inner(self) -> Any:
+        """The base."""
+        return self.base
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """All numbers, by the names that a file has them under."""

@@ -210,7 +210,8 @@ def fit_compensation(
         more = _rest(rest, columns[rest], x, y_base)
         # x in units of its own; the state as it is, where what matters more is larger
         scale = more.std(0) if rest == "inputs" else np.full(more.shape[1], _largest(more.std(0)))
-        prior = np.concatenate([np.ones(own.shape[1]), REST_PRIOR * more.std(0) / _safe(scale)])
+        by_rest = REST_PRIOR * more.std(0) / np.where(scale > 0, scale, 1.0)
+        prior = np.concatenate([np.ones(own.shape[1]), by_rest])
         fitted = fit_ridge(
             np.hstack([own, more]), remainder, choose="simplest", prior=prior, penalties=PENALTIES
         )
@@ -260,8 +261,3 @@ def _columns(columns: list[Real], num_rows: int) -> Real:
 
 def _largest(values: Real) -> float:
     return float(values.max(initial=0.0))
-
-
-def _safe(values: Real) -> Real:
-    """The values, 1 in place of 0, to divide by."""
-    return np.where(values > 0, values, 1.0)

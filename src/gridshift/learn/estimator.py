@@ -113,8 +113,6 @@ class ICWRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """Fit to inputs X (N, F) and outputs y (N, O) or (N,): ten rows, or two for 'mlp'.
 
         Args:
-            X: inputs.
-            y: outputs.
             progress: called with (step, number of steps, loss), for 'mlp'.
 
         Raises:

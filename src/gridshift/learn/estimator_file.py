@@ -4,17 +4,11 @@ from pathlib import Path
 from typing import Any
 
 from gridshift.errors import StorageError
+from gridshift.learn import models
 from gridshift.learn.compensated_model import CompensatedModel
 from gridshift.learn.estimator import BASES, MOMENTS, ICWRegressor, backbone_config, measures
 from gridshift.learn.fitted_network import FittedNetwork
 from gridshift.learn.model_file import Arrays, ModelFiles, Stored, field
-from gridshift.learn.models import (
-    FittedModel,
-    RefoldableModel,
-    model_fields,
-    require_finite,
-    restored_model,
-)
 from gridshift.learn.regression import Regression
 from gridshift.learn.transform_file import restored_constants, restored_transform
 from gridshift.learn.whitened_model import WhitenedModel
@@ -41,7 +35,7 @@ def save(estimator: ICWRegressor, folder: str | Path, *, about: dict[str, Any]) 
     stored = estimator.model_ if compensated else estimator.base_model_
     state = {
         "parameters": parameters,
-        "model": model_fields(stored),
+        "model": models.model_fields(stored),
         "adapted": None,
         "loss_": estimator.loss_,
         **{name: getattr(estimator, name) for name in ATTRIBUTES},
@@ -50,7 +44,7 @@ def save(estimator: ICWRegressor, folder: str | Path, *, about: dict[str, Any]) 
     arrays = stored.arrays()
     if estimator.num_context_ and not compensated:
         adapted = estimator.model_
-        assert isinstance(adapted, RefoldableModel)
+        assert isinstance(adapted, models.RefoldableModel)
         state["adapted"] = {"transform": adapted.transform.numbers()}
         own = {f"transform.{name}": values for name, values in adapted.transform.arrays().items()}
         own |= {} if adapted.constants is None else {"constants": adapted.constants}
@@ -78,7 +72,7 @@ def _assembled(state: dict[str, Any], arrays: Arrays) -> ICWRegressor:
     if estimator.single_output_ and shape[1] != 1:
         raise StorageError(f"a single output, but {shape[1]} of them")
     own = {name: values for name, values in arrays.items() if not name.startswith(ADAPTED)}
-    model = base = restored_model(
+    model = base = models.restored_model(
         Stored(about=field(state, "model", dict), arrays=own, shape=shape)
     )
     estimator.compensation_ = None
@@ -92,15 +86,15 @@ def _assembled(state: dict[str, Any], arrays: Arrays) -> ICWRegressor:
     if (matched or model is not base) != (estimator.num_context_ > 0):
         raise StorageError(f"adapted to {estimator.num_context_} rows, but not as described")
     if matched:
-        if model is not base or not isinstance(base, RefoldableModel):
+        if model is not base or not isinstance(base, models.RefoldableModel):
             raise StorageError(f"a model {model.kind} that was adapted, which can't be")
         adapted = Stored(about=state, arrays=arrays, shape=shape).inner("adapted", ADAPTED)
         estimator.model_ = base.refolded(restored_transform(adapted), restored_constants(adapted))
-        require_finite(estimator.model_)
+        models.require_finite(estimator.model_)
     return estimator
 
 
-def _check_model(estimator: ICWRegressor, model: FittedModel) -> None:
+def _check_model(estimator: ICWRegressor, model: models.FittedModel) -> None:
     """Pass if the model is what `fit` would make with these parameters.
 
     Raises:

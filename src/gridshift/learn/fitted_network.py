@@ -130,11 +130,7 @@ class FittedNetwork:
         """The same with its backbone trained on rows x (N, X) and y (N, Y); this one stays.
 
         Args:
-            x: inputs.
-            y: outputs.
-            schedule: of the gradient steps.
             seed: of the order of rows and of the dropout.
-            progress: called with (step, number of steps, loss).
             options: `checkpoint`, `checkpoint_every` and `device` of `training_loop.fit`.
 
         Raises:

@@ -54,7 +54,6 @@ def identify(
         x: (N, X) inputs of rows after the change.
         y: (N, d) their outputs.
         y_base: (N, d) outputs that the base model has for these inputs.
-        candidates: what each change would touch.
         level: chance of naming a wrong one that is accepted.
         movement: how far the angles of each candidate have moved; by default `angle_movement`.
 

@@ -124,8 +124,6 @@ def config_of(kind: type[T], values: Any, **made: Any) -> T:
     """The configuration, a dataclass of numbers and texts, whose fields these are, all of them.
 
     Args:
-        kind: the class.
-        values: its fields as JSON has them.
         made: fields that are configurations themselves.
 
     Raises:
@@ -164,6 +162,23 @@ def array(
     if np.isinf(found).any() or (np.isnan(found).any() and not may_be_nan):
         raise StorageError(f"array {name} holds NaN or infinity")
     return found
+
+
+class AroundModel:
+    """What a fitted model around another one has from that: it takes the same inputs."""
+
+    inner: Any
+    """A `FittedModel`."""
+
+    @property
+    def input_mean(self) -> NDArray[np.float64]:
+        """(X,) of the inner model."""
+        return self.inner.input_mean
+
+    @property
+    def varied(self) -> NDArray[np.int64]:
+        """(V,) of the inner model."""
+        return self.inner.varied
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -69,7 +69,6 @@ def write_onnx(
         parts: what y is the sum of.
         check_on: (N, X) inputs for which onnxruntime has to give
         expected: (N, Y) our own prediction.
-        about: metadata of the file.
 
     Raises:
         GridshiftError: onnx or onnxruntime isn't installed; a layer has no ONNX form here; or the

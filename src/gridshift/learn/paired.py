@@ -68,8 +68,6 @@ def fit_shrunk_zca(y: Real, *, eps: float = EPS, shrinkage: float | None = None)
     drown in large ones of powers.
 
     Args:
-        y: (N, d) rows.
-        eps: regularisation, as in `fit_zca`.
         shrinkage: weight of the identity, in [0, 1]; by default the best one for these rows.
     """
     moments = Moments.of(y)

@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from gridshift.arguments import require_one_of
 from gridshift.arrays import Int, Real
 from gridshift.errors import GridshiftError, StorageError
 from gridshift.learn.fitted_network import input_scaling
@@ -41,10 +42,7 @@ class RegressionConfig:
     max_rounds: int = 4
 
     def __post_init__(self) -> None:
-        if self.name not in REGRESSIONS:
-            raise GridshiftError(
-                f"no regression {self.name}; choose one of {', '.join(REGRESSIONS)}"
-            )
+        require_one_of(self.name, REGRESSIONS, "regression")
         for name in ("max_components", "max_rounds"):
             if getattr(self, name) < 1:
                 raise GridshiftError(f"{name} {getattr(self, name)} must be at least 1")
@@ -151,8 +149,6 @@ def fit_regression(
 
     Args:
         x: (N, X) inputs; those that are constant have no effect.
-        y: (N, d) outputs.
-        config: which model; by default `quadratic`.
         groups: sets of outputs (their numbers) whose components may be multiplied, tried besides
             those of all outputs: for a grid, magnitudes and angles.
 

@@ -73,7 +73,6 @@ def choose_rounds(
         x: (N, V) inputs of rows to fit to and of rows held out.
         y: (N, d) their outputs.
         groups: sets of outputs whose components may be multiplied.
-        max_components: of a round.
         max_rounds: 0 for the linear part alone.
     """
     sums = Sums.of(x[0], y[0])

@@ -48,14 +48,6 @@ class SinhArcsinh:
         """(N, d) z of z_s (N, d)."""
         return np.sinh(np.arcsinh(skewed) + self.skew)
 
-    def derivative(self, z: Real) -> Real:
-        """(N, d) dz_s / dz at z (N, d), always positive.
-
-        cosh(e) - sinh(e) z / sqrt(z^2 + 1) in the paper, in the form without a difference.
-        """
-        angle = np.arcsinh(z)
-        return np.cosh(angle - self.skew) / np.cosh(angle)
-
 
 def fit_sinh_arcsinh(z: Real) -> SinhArcsinh:
     """The map after which the sample skewness of each coordinate of z (N, d) is zero.
@@ -142,21 +134,6 @@ class SkewCorrected(Transform):
     def eps(self) -> float:
         """Regularisation of the covariance."""
         return self.whitening.eps
-
-    @property
-    def num_rows(self) -> int:
-        """Rows that it was fitted on."""
-        return self.whitening.num_rows
-
-    @property
-    def rank(self) -> int:
-        """Independent directions in those rows."""
-        return self.whitening.rank
-
-    @property
-    def effective_rank(self) -> int:
-        """Directions with a variance above `eps`."""
-        return self.whitening.effective_rank
 
     def arrays(self) -> dict[str, Real]:
         """Those of the whitening, and e (d,)."""

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from gridshift.arguments import how_many
+from gridshift.arguments import how_many, some_of
 from gridshift.arrays import Real
 from gridshift.errors import ContextError
 from gridshift.learn.compensation import Touched
@@ -30,8 +30,6 @@ LARGEST_ANGLE = 2 * pi
 """Beyond this an angle in rad isn't one."""
 MOST_PAIRS = 600
 """Pairs of buses that are held against each other by left-out error."""
-SHOWN = 8
-"""Names that a message lists."""
 
 Pairs = Sequence[Sequence[str]]
 
@@ -116,7 +114,7 @@ class Buses:
             ends = [str(bus) for bus in pair]
             if len({*ends}) != 2 or len(ends) != 2 or not {*ends} <= at.keys():
                 raise ContextError(
-                    f"branch {ends} does not join two of the buses {_listed(self.names)}"
+                    f"branch {ends} does not join two of the buses {some_of(self.names, 8)}"
                 )
         return [(at[str(i)], at[str(j)]) for i, j in pairs]
 
@@ -228,7 +226,7 @@ def column(given: Any, names: Sequence[str] | None, num: int) -> int:
             "with named columns as y"
         )
     if given not in names:
-        raise ContextError(f"no output {given!r}; the outputs are {_listed(names)}")
+        raise ContextError(f"no output {given!r}; the outputs are {some_of(names, 8)}")
     return list(names).index(str(given))
 
 
@@ -246,8 +244,3 @@ def _columns_of(bus: str, given: Any) -> dict[str, Any]:
     if not given:
         raise ContextError(f"bus {bus} has no columns; give its angle, its magnitude or both")
     return dict(given)
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = len(names) - SHOWN
-    return ", ".join(names[:SHOWN]) + (f" and {more} more" if more > 0 else "")

@@ -54,12 +54,8 @@ def fit(
         backbone: maps (N, X) to (N, Y), with its initial weights.
         inputs: (N, X) scaled inputs; they and the targets are rounded to float32.
         targets: (N, Y) transformed outputs.
-        config: schedule.
         seed: decides the order of rows and the dropout.
-        progress: called every `report_every` steps and after the last one.
-        report_every: steps between two calls of `progress`.
         checkpoint: file to continue from if it exists, and to write to while training.
-        checkpoint_every: steps between two checkpoints.
         device: where the steps are taken, as torch names it; the result is on the CPU.
 
     Raises:

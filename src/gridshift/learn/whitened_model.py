@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gridshift.arrays import Int, Real
+from gridshift.arrays import Real
 from gridshift.errors import StorageError
-from gridshift.learn.model_file import Stored
+from gridshift.learn.model_file import AroundModel, Stored
 from gridshift.learn.onnx_graph import DOUBLE, OnnxGraph
 from gridshift.learn.transform_file import restored_constants, restored_transform
 from gridshift.learn.whitening import Affine, Transform
@@ -23,7 +23,7 @@ MODEL, BEFORE = "model.", "before."
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class WhitenedModel:
+class WhitenedModel(AroundModel):
     """A `RefoldableModel`: y = transform.inverse(before.forward(model's y))."""
 
     kind: ClassVar[str] = "whitened"
@@ -37,14 +37,9 @@ class WhitenedModel:
     """(Y,) outputs given as they are, NaN for the others; None: no such care."""
 
     @property
-    def input_mean(self) -> Real:
-        """(X,) of the model."""
-        return self.model.input_mean
-
-    @property
-    def varied(self) -> Int:
-        """(V,) of the model."""
-        return self.model.varied
+    def inner(self) -> Any:
+        """The model."""
+        return self.model
 
     def predict(self, x: Real) -> Real:
         """(R, Y) y of inputs (R, X)."""

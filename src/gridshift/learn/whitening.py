@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from gridshift.arguments import require_one_of
 from gridshift.arrays import Real
-from gridshift.errors import GridshiftError, RankDeficientWarning
+from gridshift.errors import RankDeficientWarning
 from gridshift.learn.moments import EPS, Moments
 
 
@@ -161,6 +162,5 @@ def fit_transform(name: str, y: Real, *, eps: float = EPS) -> Affine:
     Raises:
         GridshiftError: no transform has that name.
     """
-    if name not in TRANSFORMS:
-        raise GridshiftError(f"no transform {name}; choose one of {', '.join(TRANSFORMS)}")
+    require_one_of(name, TRANSFORMS, "transform")
     return TRANSFORMS[name](y, eps=eps)

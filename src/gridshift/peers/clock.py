@@ -20,13 +20,13 @@ LONG = 1.0
 
 
 @contextmanager
-def pinned(core: int | None = None) -> Iterator[None]:
-    """Keep this process on one core, the last usable one by default, where the system can."""
+def pinned() -> Iterator[None]:
+    """Keep this process on the last usable core, where the system can."""
     if not hasattr(os, "sched_setaffinity"):
         yield
         return
     usable = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {max(usable) if core is None else core})
+    os.sched_setaffinity(0, {max(usable)})
     try:
         yield
     finally:
@@ -52,11 +52,6 @@ class Timing:
     def cpu_s(self) -> float:
         """Median over rounds of the own thread's CPU time."""
         return median(self.cpu)
-
-    @property
-    def wall_s(self) -> float:
-        """Median over rounds of the wall time."""
-        return median(self.wall)
 
 
 def in_turns(

@@ -21,11 +21,6 @@ from gridshift.peers.lightsim import LIGHTSIM_MODES, Lightsim2grid
 from gridshift.study.screening import ScreenConfig
 from gridshift.study.sweep import screen
 
-PEER_OUTAGES = 5
-"""Outages that lightsim2grid is timed on; its time for an outage hardly depends on which."""
-TOGETHER = 64
-"""Outages that the engine alone prepares together."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class StudyTime:
@@ -50,6 +45,12 @@ class StudyTime:
     """How many times longer that takes than the sweep on one core."""
 
 
+PEER_OUTAGES = 5
+"""Outages that lightsim2grid is timed on; its time for an outage hardly depends on which."""
+TOGETHER = 64
+"""Outages that the engine alone prepares together."""
+
+
 def study_time(
     source: str, *, num_rows: int = 1000, spread: float = 0.2, seed: int = 0, rounds: int = 3,
     threads: int | None = None, most_outages: int | None = None,
@@ -57,11 +58,7 @@ def study_time(
     """Time the exact study of outages that keep the grid in one piece, in turns with the engine.
 
     Args:
-        source: grid that the readers know.
-        num_rows: scenarios of each outage.
         spread: half width of the load factors.
-        seed: root seed of the scenarios.
-        rounds: turns.
         threads: that the sweep and the engine run on; None: the cores at hand.
         most_outages: an even choice of so many; None: all.
     """

@@ -71,11 +71,6 @@ def measured_beside(
 
     Compared are outages of branches that leave the grid in one piece and solved; each method's
     severity is that of its predictions for the scenarios that the exact row counts.
-
-    Args:
-        setting: of the exact study.
-        rows: its rows.
-        store: where finished measurements are, and go.
     """
     wanted = [row for row in rows if _comparable(row, setting.network)]
     return [_measured(setting, one, wanted, store) for one in besides(setting)]
@@ -210,7 +205,8 @@ def _summary(one: Beside, rows: list[OutageRow], found: list[dict[str, Any]]) ->
         return sum(found[i][name] for i in good)
 
     mae = {q: float(np.mean([found[i][q] for i in good])) if good else np.nan for q in QUANTITIES}
-    exact = np.array([_of_solved(rows[i]) for i in good])
+    # of the scenarios with a solution: those that a prediction is compared on
+    exact = np.array([severity(excess=rows[i].excess, unsolved=0.0) for i in good])
     said = np.array([found[i]["severity"] for i in good])
     violated, missed = total("num_violated"), total("num_missed")
     return {
@@ -234,11 +230,6 @@ def _summary(one: Beside, rows: list[OutageRow], found: list[dict[str, Any]]) ->
             for k, i in enumerate(good)
         ],
     }  # fmt: skip
-
-
-def _of_solved(row: OutageRow) -> float:
-    """Severity of the scenarios with a solution: those that a prediction is compared on."""
-    return severity(excess=row.excess, unsolved=0.0)
 
 
 def rank_correlation(a: Real, b: Real) -> float:

@@ -23,8 +23,6 @@ def counted(
     """What the scenarios of one outage say, on a network with the limits they count against.
 
     Args:
-        setting: of the study.
-        network: the grid after the outage.
         statistics: of the scenarios with a solution.
         unsolved: share of scenarios without one.
     """
@@ -73,7 +71,6 @@ def limits_reached(
     """Columns on reactive limits, from the numbers of scenarios at the upper and the lower one.
 
     Args:
-        network: whose buses they are.
         at_limit: (2, B)
         any_at_limit: scenarios with generators at a limit anywhere.
         num_rows: scenarios with a solution.

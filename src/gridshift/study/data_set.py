@@ -132,11 +132,8 @@ def write_data_set(
     what became of every scenario, and whether it keeps the limits.
 
     Args:
-        config: what to make.
-        folder: where.
         network: the grid of the configuration, if it has been read.
         threads: to solve and write with; all cores by default.
-        progress: called whenever a piece is done.
 
     Raises:
         ScenarioError: scenarios that can't be drawn.

@@ -3,6 +3,7 @@
 import difflib
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
+from typing import get_args
 
 import numpy as np
 
@@ -44,12 +45,21 @@ def finite(value: object, name: str) -> float:
         raise UncertaintyError((name,), f"{shown(value)} is no finite number") from None
 
 
+def require_one_of(value: object, known: object, key: str, what: str) -> None:
+    """Pass if `value` is one of the texts of a `Literal`.
+
+    Raises:
+        UncertaintyError: it isn't; the message begins with "no" and `what` it is.
+    """
+    if value not in get_args(known):
+        told = f"no {what} {shown(value)}; choose {', '.join(get_args(known))}"
+        raise UncertaintyError((key,), told)
+
+
 def chosen(patterns: object, labels: Iterable[str], *, key: Key, what: str) -> list[str]:
     """Labels that are named or fit a pattern such as `load:1*`, in their own order.
 
     Args:
-        patterns: a list of texts.
-        labels: what there is.
         key: where the patterns stand.
         what: what the labels are, in the plural.
 

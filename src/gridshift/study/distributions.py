@@ -3,7 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -22,14 +22,25 @@ class Distribution(ABC):
         UncertaintyError: a parameter that is no finite number, or one that means nothing.
     """
 
+    positive: ClassVar[tuple[str, ...]] = ()
+    """Parameters that must be greater than 0; `low` must be less than `high` wherever they are."""
+
     def __post_init__(self) -> None:
         for f in fields(self):
             if f.type is float:
                 object.__setattr__(self, f.name, finite(getattr(self, f.name), f.name))
         self._check()
 
-    def _check(self) -> None:  # noqa: B027 - most have nothing to check
+    def _check(self) -> None:
         """Raise if parameters don't suit each other."""
+        for name in self.positive:
+            value = getattr(self, name)
+            if value <= 0:
+                raise UncertaintyError((name,), f"{value:g} must be greater than 0")
+        low, high = getattr(self, "low", -math.inf), getattr(self, "high", math.inf)
+        if low >= high:
+            told = f"{high:g} must be greater than low, which is {low:g}"
+            raise UncertaintyError(("high",), told)
 
     @abstractmethod
     def quantiles(self, u: Real) -> Real:
@@ -67,9 +78,6 @@ class Uniform(OfScipy):
     low: float
     high: float
 
-    def _check(self) -> None:
-        _require_order(self.low, self.high)
-
     def scipy(self) -> Any:
         """With `low` and `high`."""
         from scipy import stats
@@ -81,11 +89,9 @@ class Uniform(OfScipy):
 class Normal(OfScipy):
     """Gaussian, without bounds."""
 
+    positive = ("sd",)
     sd: float
     mean: float = 1.0
-
-    def _check(self) -> None:
-        _require_positive("sd", self.sd)
 
     def scipy(self) -> Any:
         """With `mean` and `sd`."""
@@ -98,14 +104,11 @@ class Normal(OfScipy):
 class TruncatedNormal(OfScipy):
     """Gaussian given that it lies between `low` and `high`; `mean` and `sd` are those before."""
 
+    positive = ("sd",)
     sd: float
     low: float
     high: float
     mean: float = 1.0
-
-    def _check(self) -> None:
-        _require_positive("sd", self.sd)
-        _require_order(self.low, self.high)
 
     def scipy(self) -> Any:
         """Its bounds are counted in deviations from the mean."""
@@ -119,12 +122,9 @@ class TruncatedNormal(OfScipy):
 class Lognormal(OfScipy):
     """Positive, with a Gaussian logarithm; `mean` and `sd` are those of the factor itself."""
 
+    positive = ("sd", "mean")
     sd: float
     mean: float = 1.0
-
-    def _check(self) -> None:
-        _require_positive("sd", self.sd)
-        _require_positive("mean", self.mean)
 
     def scipy(self) -> Any:
         """Its width is that of the logarithm."""
@@ -138,15 +138,11 @@ class Lognormal(OfScipy):
 class Beta(OfScipy):
     """Beta distribution with shapes `a` and `b`, stretched to `low` ... `high`: wind and sun."""
 
+    positive = ("a", "b")
     a: float
     b: float
     low: float = 0.0
     high: float = 1.0
-
-    def _check(self) -> None:
-        _require_positive("a", self.a)
-        _require_positive("b", self.b)
-        _require_order(self.low, self.high)
 
     def scipy(self) -> Any:
         """On `low` to `high`."""
@@ -184,13 +180,3 @@ DISTRIBUTIONS: dict[str, type[Distribution]] = {
     "beta": Beta,
     "empirical": Empirical,
 }
-
-
-def _require_positive(name: str, value: float) -> None:
-    if value <= 0:
-        raise UncertaintyError((name,), f"{value:g} must be greater than 0")
-
-
-def _require_order(low: float, high: float) -> None:
-    if low >= high:
-        raise UncertaintyError(("high",), f"{high:g} must be greater than low, which is {low:g}")

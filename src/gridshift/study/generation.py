@@ -2,15 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 
-from gridshift.arguments import shown
 from gridshift.arrays import Real
 from gridshift.grid.generation import Participants, generators
 from gridshift.grid.network import Network
-from gridshift.study.description import Key, UncertaintyError, chosen, finite
+from gridshift.study.description import Key, UncertaintyError, chosen, finite, require_one_of
 
 By = Literal["given", "size", "headroom"]
 
@@ -54,7 +53,8 @@ def with_set_points(network: Network, set_points: Sequence[SetPoint]) -> Network
             bus = int(network.gen_bus[row_of[label]])
             if given.p_mw is not None:
                 if bus in network.slack:
-                    raise UncertaintyError((*key, "p_mw"), _at_slack(label))
+                    told = f"{label} stands at a slack bus and takes what the grid leaves"
+                    raise UncertaintyError((*key, "p_mw"), f"{told}; its power isn't given")
                 gen_p[row_of[label]] = given.p_mw / network.base_mva
             if given.vm_pu is not None:
                 other, of = voltage.setdefault(bus, (given.vm_pu, label))
@@ -66,10 +66,6 @@ def with_set_points(network: Network, set_points: Sequence[SetPoint]) -> Network
         v_set[bus] = magnitude
         v_start[bus] *= magnitude / abs(v_start[bus])
     return replace(network, gen_p=gen_p, bus_v_set=v_set, v_start=v_start, outage_of=None)
-
-
-def _at_slack(label: str) -> str:
-    return f"{label} stands at a slack bus and takes what the grid leaves; its power isn't given"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,9 +95,7 @@ class Balance:
     """Of each generator, if `given`; one at a slack bus stands for what the slack takes."""
 
     def __post_init__(self) -> None:
-        if self.by not in get_args(By):
-            told = f"no balance by {shown(self.by)}; choose {', '.join(get_args(By))}"
-            raise UncertaintyError(("by",), told)
+        require_one_of(self.by, By, "by", "balance by")
         if self.by == "given":
             if not self.weights or self.elements:
                 raise UncertaintyError(
@@ -125,8 +119,6 @@ def participants(
     """Who balances this grid.
 
     Args:
-        network: the grid.
-        balance: by what rule.
         limits: of the generators; those without are taken as far as needed.
         varying: generators whose power is drawn, so that they can't take part.
 

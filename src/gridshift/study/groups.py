@@ -2,14 +2,22 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 
 from gridshift.arguments import shown
 from gridshift.arrays import Complex, Int, Real
+from gridshift.grid.names import bus_parts
 from gridshift.grid.network import Network
-from gridshift.study.description import Key, UncertaintyError, chosen, finite, nearest
+from gridshift.study.description import (
+    Key,
+    UncertaintyError,
+    chosen,
+    finite,
+    nearest,
+    require_one_of,
+)
 from gridshift.study.distributions import Distribution
 from gridshift.study.sampling import Mixing, area_mixing, matrix_mixing
 
@@ -38,9 +46,7 @@ class Group:
     """What the factor multiplies, such as the installed capacity; None: the nominal power."""
 
     def __post_init__(self) -> None:
-        if self.reactive not in get_args(Reactive):
-            told = f"no way {shown(self.reactive)}; choose {', '.join(get_args(Reactive))}"
-            raise UncertaintyError(("reactive",), told)
+        require_one_of(self.reactive, Reactive, "reactive", "way")
         if self.base_mw is not None and finite(self.base_mw, "base_mw") <= 0:
             raise UncertaintyError(("base_mw",), f"{self.base_mw:g} must be greater than 0")
         sd, mean = (getattr(self.distribution, name, 1.0) for name in ("sd", "mean"))
@@ -61,11 +67,7 @@ class Area:
 
     def rows(self, network: Network, key: Key) -> Int:
         """The buses of this grid, ascending."""
-        names = {  # label of each bus that is part of a row of the network
-            "bus:" + part: row
-            for row, label in enumerate(network.bus_labels)
-            for part in label.removeprefix("bus:").split("+")
-        } | {label: row for row, label in enumerate(network.bus_labels)}
+        names = bus_parts(network) | network.bus_rows
         found = chosen(self.buses, names, key=(*key, "buses"), what="buses")
         rows = np.unique([names[label] for label in found]).astype(np.int64)
         kv = network.bus_kv[rows]
@@ -106,9 +108,7 @@ class Correlation:
     matrix: tuple[tuple[float, ...], ...] = ()
 
     def __post_init__(self) -> None:
-        if self.kind not in get_args(CorrelationKind):
-            told = f"no kind {shown(self.kind)}; choose {', '.join(get_args(CorrelationKind))}"
-            raise UncertaintyError(("kind",), told)
+        require_one_of(self.kind, CorrelationKind, "kind", "kind")
         if self.kind == "matrix":
             try:
                 matrix = np.array(self.matrix, float)
@@ -185,10 +185,8 @@ def mixing(
     """How the normal scores of the elements that vary come about.
 
     Args:
-        correlation: of the study.
         labels: (N,) the elements, loads first.
         num_loads: so many of them.
-        places: where they stand.
 
     Raises:
         UncertaintyError: an element that doesn't vary, or that two correlations take in.
@@ -232,11 +230,8 @@ def powers_of(
     """(R, n) active and reactive power of a group's n columns, as the grid's columns count them.
 
     Args:
-        group: their distribution.
         nominal: (n,) p.u.
         signs: (n,) 1 for demands, -1 for generators, whose columns are negative.
-        base_mva: of the grid.
-        u: (R, n) uniform numbers.
         u_reactive: (R, n) more of them, used if the reactive power is independent.
     """
     with np.errstate(all="ignore"):  # what isn't finite is refused by name

@@ -81,8 +81,6 @@ class Journal:
         """Append a row and return where it is.
 
         Args:
-            key: of its task.
-            row: plain values and arrays.
             sync: whether other machines must find it at once.
 
         Raises:

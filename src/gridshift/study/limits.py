@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gridshift.arguments import how_many, shown
+from gridshift.arguments import how_many, shown, some_of
 from gridshift.arrays import Bool, Real
 from gridshift.errors import GridshiftError
 from gridshift.grid.network import Network
@@ -245,9 +245,8 @@ def check_ratings(network: Network, ratings: Mapping[str, Rating], source: str) 
     """
     unknown = [label for label in ratings if label not in network.elements]
     if unknown:
-        shown = ", ".join(unknown[:5]) + (f" and {len(unknown) - 5} more" * (len(unknown) > 5))
         raise GridshiftError(
-            f"{source} rates {shown}, which {network.name} doesn't have; "
+            f"{source} rates {some_of(unknown)}, which {network.name} doesn't have; "
             f"list its elements with 'gridshift cases {network.name} --outages'"
         )
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gridshift.arguments import some_of
 from gridshift.errors import GridshiftError
 from gridshift.grid.after_outage import AfterOutage, after_outage
 from gridshift.grid.contingency import Outage, demand_at, generation_at, outage_text
@@ -31,7 +32,6 @@ def screen_outages(setting: Setting, outages: Sequence[Outage]) -> list[OutageRo
     is drawn once for all of them.
 
     Args:
-        setting: of the study.
         outages: a few, as what is counted of each is kept until the last one is done; `()` is the
             intact grid.
     """
@@ -214,10 +214,9 @@ def _lost(intact: Network, outage: Outage, after: AfterOutage) -> dict[str, Any]
         return {"mw_cut_off": 0.0, "status": RowStatus.SOLVED.text, "reason": ""}
     demand, generation = demand_at(intact, cut), generation_at(intact, cut)
     names = [intact.bus_labels[b] for b in cut]
-    shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
     return {
         "status": RowStatus.ISLANDED.text,
-        "reason": f"{outage_text(outage)} separates {shown} ({demand:.1f} MW of demand, "
+        "reason": f"{outage_text(outage)} separates {some_of(names)} ({demand:.1f} MW of demand, "
         f"{generation:.1f} MW of generation)",
         "cut_off": names,
         "mw_cut_off": demand,

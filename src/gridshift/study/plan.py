@@ -22,14 +22,13 @@ from gridshift.study.set_up import worker_bytes
 from gridshift.study.setting import Setting
 from gridshift.study.store import Store
 from gridshift.threads import Threads
+from gridshift.trial.cost import fastest
 
 TRIED = 16
 """Outages that are tried, spread over the list."""
 FEW, MANY = 256, 2048
 """Scenarios that each is tried with: the difference tells a row's cost, the rest the outage's."""
 WORKERS = (1, 10, 100, 1000)
-TABLE_SHARE = 0.5
-"""Size of the final table over that of the stored rows: it is compressed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,13 +67,15 @@ class Plan:
         return asdict(self)
 
 
+TABLE_SHARE = 0.5
+"""Size of the final table over that of the stored rows: it is compressed."""
+
+
 def plan(setting: Setting, chosen: Chosen, *, minutes_per_shard: float = 30.0) -> Plan:
     """Try some outages of an exact study and tell what all of it will cost.
 
     Args:
         setting: of `set_up`, of a study that solves every scenario.
-        chosen: of `chosen_outages`.
-        minutes_per_shard: that one shard is to take on one core.
 
     Raises:
         GridshiftError: a study by a surrogate, or of nothing.
@@ -135,19 +136,10 @@ def _tried(setting: Setting, outages: Sequence[Outage]) -> tuple[float, float, l
 
     few, many = min(FEW, setting.loads.num_rows), min(MANY, setting.loads.num_rows)
     study(few)()  # prepares, and compiles if anything does
-    short, long = _seconds(study(few)), _seconds(study(many))
+    short, long = fastest(study(few), 3), fastest(study(many), 3)
     solved = sum(row.num_solves for row in rows)
     row_s = max(0.0, long - short) / max(1, solved * (1 - few / many)) if many > few else 0.0
     return max(0.0, short - row_s * solved * few / many) / len(outages), row_s, rows
-
-
-def _seconds(once: Callable[[], None]) -> float:
-    taken = []
-    for _ in range(3):
-        began = time.perf_counter()
-        once()
-        taken.append(time.perf_counter() - began)
-    return min(taken)
 
 
 def _stored(setting: Setting, rows: Sequence[OutageRow]) -> tuple[float, int]:

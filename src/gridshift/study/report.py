@@ -181,13 +181,10 @@ def _worst(study: Screening, rises: list[Rise]) -> list[dict[str, str]]:
         if row.lost_supply or rise.size >= NOTICEABLE:
             text = described_outage(study.network, row.outage)
             text = f"{row.name} ({text})" if row.name else text
-            says = _loss(row) if row.lost_supply else _addition(study, row, rise)
+            loss = f"{row.mw_at_risk:,.1f} MW at risk. {row.reason}".strip()
+            says = loss if row.lost_supply else _addition(study, row, rise)
             found.append({"outage": row.outage, "text": text, "says": says})
     return found
-
-
-def _loss(row: OutageRow) -> str:
-    return f"{row.mw_at_risk:,.1f} MW at risk. {row.reason}".strip()
 
 
 def _addition(study: Screening, row: OutageRow, rise: Rise) -> str:

@@ -83,10 +83,6 @@ def risk_from(network: Network, statistics: Statistics) -> Risk:
     """What statistics say about the limits that they were counted against, which are `network`'s.
 
     NaN throughout if there are no scenarios.
-
-    Args:
-        network: with those limits.
-        statistics: of its scenarios.
     """
     counts, rows = statistics.counts, statistics.num_rows or np.nan
     low, high = ~np.isnan(network.bus_v_min), ~np.isnan(network.bus_v_max)
@@ -163,7 +159,6 @@ def severity(*, excess: float, unsolved: float) -> float:
 
     Args:
         excess: `Risk.excess` over the scenarios with a solution; NaN if there are none.
-        unsolved: share of scenarios without a solution.
     """
     solved_part = (1 - unsolved) * excess if unsolved < 1 else 0.0
     return float(solved_part + UNSOLVED_SCENARIO * unsolved)

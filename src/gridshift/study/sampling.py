@@ -4,14 +4,13 @@ import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 
-from gridshift.arguments import shown
 from gridshift.arrays import Real
 from gridshift.errors import GridshiftWarning
-from gridshift.study.description import UncertaintyError
+from gridshift.study.description import UncertaintyError, require_one_of
 
 Sampling = Literal["random", "sobol", "latin_hypercube"]
 MOST_SOBOL_COLUMNS = 21201
@@ -28,22 +27,13 @@ def unit_points(
     Random and Sobol points begin with the same rows whatever their number. Sobol points are
     scrambled, so that they are without bias.
 
-    Args:
-        num_rows: points.
-        num_columns: coordinates of each.
-        sampling: how the cube is filled.
-        rng: of `named_rng`.
-
     Raises:
         UncertaintyError: no such sampling, or more coordinates than Sobol points have.
 
     Warns:
         GridshiftWarning: a number of Sobol points that is no power of two.
     """
-    if sampling not in get_args(Sampling):
-        raise UncertaintyError(
-            ("sampling",), f"no sampling {shown(sampling)}; choose {', '.join(get_args(Sampling))}"
-        )
+    require_one_of(sampling, Sampling, "sampling", "sampling")
     if sampling == "random" or not num_columns:
         return _inside(rng.random((num_rows, num_columns)))
     from scipy.stats import qmc

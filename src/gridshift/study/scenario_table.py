@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from os.path import isdir
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from gridshift.arguments import how_many, shown
 from gridshift.arrays import Int, Real
 from gridshift.errors import GridshiftError
 from gridshift.grid.network import Network
-from gridshift.study.description import UncertaintyError, nearest
+from gridshift.study.description import UncertaintyError, nearest, require_one_of
 
 Unit = Literal["mw", "relative"]
 REACTIVE = ":q"
@@ -39,9 +39,7 @@ class ScenarioTable:
     """Columns that are no elements', where columns are named as elements."""
 
     def __post_init__(self) -> None:
-        if self.unit not in get_args(Unit):
-            told = f"no unit {shown(self.unit)}; choose {', '.join(get_args(Unit))}"
-            raise UncertaintyError(("unit",), told)
+        require_one_of(self.unit, Unit, "unit", "unit")
         if self.columns and self.ignore:
             told = "give it only where columns are named as elements; others aren't looked at"
             raise UncertaintyError(("ignore",), told)
@@ -81,8 +79,6 @@ class GivenPowers:
 
         Args:
             p: (n,) p.u., of generators negative.
-            q: (n,) likewise.
-            label: of the element.
             rows: (n,) of the table.
             nominal: power, as the column counts it.
             sign: 1 for demands, -1 for generators.
@@ -102,8 +98,6 @@ def read_scenario_table(
     """The powers that a table gives to elements of this grid.
 
     Args:
-        table: what to read.
-        network: the grid.
         generators: those whose power can be told.
 
     Raises:

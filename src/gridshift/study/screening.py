@@ -183,10 +183,6 @@ class ScreenConfig:
     def of_study(cls, path: str | os.PathLike[str], **given: Any) -> "ScreenConfig":
         """What a study file asks for, with what is given in the place of that.
 
-        Args:
-            path: of the file.
-            given: fields of this class.
-
         Raises:
             ScenarioError: as `read_study_file`, a spread for scenarios that have none, or a season
                 that is not there.

@@ -25,9 +25,6 @@ from gridshift.threads import Threads
 if TYPE_CHECKING:
     from gridshift.adapt.base import Base
 
-SHOWN = 3
-"""Outages at most that a message names of each shard."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class ShardDone:
@@ -58,10 +55,7 @@ def study_shard(
     Args:
         setting: of `set_up`, the same for all shards.
         chosen: of `chosen_outages`.
-        shard: which part.
         folder: where rows go; shards may share it, at the same time too.
-        surrogate: as in `screen`.
-        progress: as in `screen`.
 
     Raises:
         StorageError: the folder cannot be written.
@@ -88,9 +82,7 @@ def merge(
     """The study whose shards wrote to these folders; table, summary and report as of one run.
 
     Args:
-        folders: of the shards.
         out: where table, summary and report go; by default the first folder.
-        progress: as in `screen`.
 
     Raises:
         StorageError: a folder holds no shard, or one of another study, or rows are missing; it
@@ -173,6 +165,10 @@ def _chosen(told: dict[str, Any]) -> Chosen:
     return Chosen(
         contingencies=listed, splitting=tuple(told["splitting"]), notes=tuple(told["notes"])
     )
+
+
+SHOWN = 3
+"""Outages at most that a message names of each shard."""
 
 
 def _missing(found: Swept, of: int) -> str:

@@ -65,7 +65,6 @@ def share(setting: Setting, folder: Path, **more: Any) -> str:
 
     Args:
         setting: of the study, with what the intact grid's scenarios say.
-        folder: of the study.
         more: told in `study.json` as well.
 
     Raises:

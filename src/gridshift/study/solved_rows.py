@@ -84,11 +84,6 @@ class Source:
         """The source of so many scenarios.
 
         Args:
-            network: the grid as read.
-            uncertainty: what loads and generation are drawn from.
-            variation: what else varies.
-            num_rows: scenarios.
-            seed: root seed.
             redispatch: share what loads differ from nominal among the generators by their
                 schedules, where the uncertainty says nothing of generation; else it is the slack's.
 

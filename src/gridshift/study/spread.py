@@ -1,11 +1,9 @@
 """The spread of loads of a study that describes nothing else."""
 
 from dataclasses import dataclass
-from typing import get_args
 
-from gridshift.arguments import shown
 from gridshift.grid.scenarios import Spread
-from gridshift.study.description import UncertaintyError, finite
+from gridshift.study.description import UncertaintyError, finite, require_one_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,6 +19,4 @@ class SpreadOfLoads:
     def __post_init__(self) -> None:
         if finite(self.spread, "spread") < 0:
             raise UncertaintyError(("spread",), f"{self.spread:g} must be at least 0")
-        if self.regime not in get_args(Spread):
-            told = f"no regime {shown(self.regime)}; choose {', '.join(get_args(Spread))}"
-            raise UncertaintyError(("regime",), told)
+        require_one_of(self.regime, Spread, "regime", "regime")

@@ -79,8 +79,6 @@ class Store:
         """Write all rows of the study as one table and its summary; return the summary's path.
 
         Args:
-            rows: as plain values and arrays.
-            summary: of the study.
             labels: what the entries of the rows' arrays belong to; kept as JSON in the metadata of
                 the table, `pyarrow.parquet.read_schema(file).metadata[b"bus_labels"]`.
 

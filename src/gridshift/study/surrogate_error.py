@@ -33,12 +33,7 @@ class Predicted:
 
     @classmethod
     def of(cls, limits: Limits, network: Network) -> "Predicted":
-        """Nothing predicted yet.
-
-        Args:
-            limits: of the study, of this topology.
-            network: the topology, whose set-points a surrogate is told.
-        """
+        """Nothing predicted yet."""
         held = network.controlled
         outside = np.maximum(
             limits.low[held] - network.bus_v_set[held], network.bus_v_set[held] - limits.high[held]

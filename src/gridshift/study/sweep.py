@@ -20,16 +20,20 @@ from gridshift.grid.readers import read_grid
 from gridshift.memory import require_memory
 from gridshift.study.beside import besides, measured_beside
 from gridshift.study.chosen_outages import Chosen, chosen_outages
-from gridshift.study.intact import intact_row, told_of_intact
-from gridshift.study.ledger import ledger
 from gridshift.study.limits import limit_notes
-from gridshift.study.per_year import system_per_year, with_failure_rates
 from gridshift.study.provenance import about_this_run
 from gridshift.study.row import HELD, OutageRow, row_bytes
 from gridshift.study.screening import ScreenConfig, Screening
 from gridshift.study.set_up import base_of, set_up
 from gridshift.study.setting import Setting
 from gridshift.study.store import Store
+from gridshift.study.summary import (
+    intact_row,
+    ledger,
+    system_per_year,
+    told_of_intact,
+    with_failure_rates,
+)
 from gridshift.study.swept import Progress, Swept, swept
 from gridshift.threads import Threads
 from gridshift.trial.cost import training_seconds
@@ -57,7 +61,6 @@ def screen(
     workers, on interruptions, or on what else the folder holds.
 
     Args:
-        config: what to study.
         network: the grid, if it is in memory: a `Network`, or a pandapower network.
         surrogate: trained on the intact grid; by default one of the configuration's spread and
             seed is trained, if the method uses one.
@@ -104,12 +107,6 @@ def study(
     """The study of outages that were chosen, in a setting that is set up; the rest as `screen`.
 
     Args:
-        setting: of `set_up`.
-        chosen: of `chosen_outages`.
-        surrogate: as in `screen`.
-        store: where rows are, and go.
-        progress: as in `screen`.
-        executor: as in `screen`.
         found: the rows, if they are known.
         set_up_s: what setting up and choosing took, which the study's wall time includes.
     """
@@ -173,12 +170,7 @@ def _written(result: Screening, store: Store) -> Screening:
 
 
 def ready(setting: Setting, surrogate: "Base | None" = None) -> tuple[Setting, OutageRow]:
-    """The setting with what the method starts from and the row of the intact grid, and that row.
-
-    Args:
-        setting: of `set_up`.
-        surrogate: as in `screen`.
-    """
+    """The setting with what the method starts from and the row of the intact grid, and that row."""
     if setting.method is not None:
         setting = replace(setting, surrogate=base_of(setting, setting.method, surrogate))
     intact = setting.reference or intact_row(setting)

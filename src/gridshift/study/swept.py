@@ -82,10 +82,7 @@ def swept(
     """Rows of all outages, and how many of them were found in the store.
 
     Args:
-        setting: of the study.
-        outages: which.
         store: where finished rows are, and go.
-        progress: called whenever an outage is finished.
         executor: that runs the pieces, with workers that see the store's folder; by default
             threads of this process.
         shard: the part of the study to work on; by default all of it.

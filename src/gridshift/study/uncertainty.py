@@ -6,11 +6,10 @@ generators that a Gaussian copula correlates, or from a table.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import get_args
 
 import numpy as np
 
-from gridshift.arguments import shown, whole_number
+from gridshift.arguments import whole_number
 from gridshift.arrays import Int, Real
 from gridshift.errors import ScenarioError
 from gridshift.grid.generation import Participants, generators, with_columns
@@ -23,7 +22,7 @@ from gridshift.grid.scenarios import (
     scenarios,
 )
 from gridshift.memory import require_memory
-from gridshift.study.description import UncertaintyError
+from gridshift.study.description import UncertaintyError, require_one_of
 from gridshift.study.distributions import Fixed
 from gridshift.study.generation import (
     Balance,
@@ -75,9 +74,7 @@ class Uncertainty:
         return self.loads if isinstance(self.loads, SpreadOfLoads) else None
 
     def __post_init__(self) -> None:
-        if self.sampling not in get_args(Sampling):
-            told = f"no sampling {shown(self.sampling)}; choose {', '.join(get_args(Sampling))}"
-            raise UncertaintyError(("sampling",), told)
+        require_one_of(self.sampling, Sampling, "sampling", "sampling")
         drawn = bool(self.generation) or isinstance(self.loads, tuple)
         if self.table is not None and (drawn or self.loads is not None):
             told = "scenarios come from it; leave out what loads or generation are drawn from"
@@ -134,10 +131,7 @@ def draw(
     """Scenarios of a grid, the same for the same name of the grid, description, number and seed.
 
     Args:
-        network: the intact grid.
-        uncertainty: what to draw from.
         num_rows: scenarios; of a table fewer than it has are taken at random, None takes all.
-        seed: root seed of the study.
         part: number of the piece, for scenarios that are drawn piece by piece; not of a table.
 
     Raises:

@@ -24,14 +24,11 @@ def base_for(
     """What this method starts from on this topology; trained only if the method uses that.
 
     Args:
-        method: of `METHODS`.
-        network: the topology.
         num_context: scenarios that will be solved for the context.
         spread: spread of the loads, of the training too.
         seed: root seed, of the training too.
         base: name of the base, in `BASES`; by default the method's own.
         folder: of a stored surrogate to use instead.
-        progress: called while training with (step, number of steps, loss).
 
     Raises:
         ContextError: the method can't work with such a context; before anything is trained.

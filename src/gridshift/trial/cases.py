@@ -29,11 +29,9 @@ class Cases:
     once, on one thread, for all trials that share it.
 
     Args:
-        network: the topology.
         num_context: scenarios solved for the context.
         num_test: scenarios solved for the test.
         spread: spread of the loads.
-        seed: root seed of context and test.
         solver: keyword arguments of `solve`.
 
     Raises:
@@ -55,7 +53,6 @@ class Cases:
 
         Args:
             context: the cases; which of them are held out is spread evenly over their order.
-            layout: of x and y.
             share: part that is held out, of at least two cases.
             data_s: what all of them cost, s.
         """

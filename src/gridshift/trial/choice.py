@@ -102,7 +102,6 @@ def choose(
     tol: float | None = None,
     context_s: float | None = None,
     methods: Mapping[str, Method] | None = None,
-    gradient: bool = False,
     exact: bool = True,
 ) -> Choice:
     """Measure every eligible method on the context and take the cheapest that keeps what is asked.
@@ -121,7 +120,6 @@ def choose(
             time of that counts.
         context_s: what solving the context took; by default its rows at the engine's speed.
         methods: by default all.
-        gradient: try methods that take gradient steps as well, which may take minutes.
         exact: whether solving all rows is an option.
 
     Raises:
@@ -139,7 +137,7 @@ def choose(
     began = time.perf_counter()
     with Threads(1):
         ledger_of = _Ledger(surrogates, context, num_rows, target_mae, tol, context_s)
-        ledger = [ledger_of.candidate(method, gradient) for method in methods.values()]
+        ledger = [ledger_of.candidate(method) for method in methods.values()]
         if exact:
             ledger.append(ledger_of.exact())
         ledger = [ledger_of.judged(candidate) for candidate in ledger]
@@ -201,8 +199,8 @@ class _Ledger:
         """The first surrogate that suits the method; the first of all, if it will refuse each."""
         return next((s for s in self.surrogates if method.suits(s)), self.surrogates[0])
 
-    def candidate(self, method: Method, gradient: bool) -> Candidate:
-        if method.gradient and not gradient:
+    def candidate(self, method: Method) -> Candidate:
+        if method.gradient:
             return Candidate(name=method.name, problem="takes gradient steps; not tried")
         if method.base is not None:
             return Candidate(name=method.name, problem="starts from its own model; not tried")

@@ -63,7 +63,6 @@ class Comparison:
         """Scenarios from which the method is faster than solving all; infinite if it never is.
 
         Args:
-            row: of this comparison.
             training: charge the training of the surrogate to this outage alone.
         """
         cost, exact = row.cost, self.exact.cost
@@ -107,9 +106,7 @@ def compare(
     problem. One thread throughout.
 
     Args:
-        methods: of `METHODS`.
         base_for: gives what a method starts from.
-        cases: context and test.
         progress: called with the number of finished methods.
     """
     rows = []

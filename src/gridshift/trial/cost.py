@@ -30,10 +30,10 @@ class Cost:
         return self.data_s + self.fit_s + self.gradient_s
 
 
-def fastest(run: Callable[[], object]) -> float:
+def fastest(run: Callable[[], object], repeats: int = REPEATS) -> float:
     """Least wall seconds of some calls; the caller has made one before, which may compile."""
     times = []
-    for _ in range(REPEATS):
+    for _ in range(repeats):
         began = time.perf_counter()
         run()
         times.append(time.perf_counter() - began)
@@ -41,14 +41,7 @@ def fastest(run: Callable[[], object]) -> float:
 
 
 def break_even_rows(setup_s: float, us: float, exact_setup_s: float, exact_us: float) -> float:
-    """Rows from which a method is faster than solving all; infinite if it never is.
-
-    Args:
-        setup_s: before the first row.
-        us: microseconds per row.
-        exact_setup_s: of solving.
-        exact_us: of solving.
-    """
+    """Rows from which a method is faster than solving all; infinite if it never is."""
     saved = exact_us - us
     if not saved > 0:
         return float("inf")

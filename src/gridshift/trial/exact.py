@@ -24,13 +24,7 @@ class ExactRows:
 
 
 def solve_timed(network: Network, loads: LoadScenarios, *, tol: float = 1e-8) -> ExactRows:
-    """Solve the rows, and tell how long that takes once everything is compiled.
-
-    Args:
-        network: the topology.
-        loads: demands, at least one row.
-        tol: largest mismatch of a solved row, p.u.
-    """
+    """Solve the rows, and tell how long that takes once everything is compiled."""
     solution = solve(network, loads, tol=tol)
     seconds = fastest(lambda: solve(network, loads, tol=tol))
     began = time.perf_counter()

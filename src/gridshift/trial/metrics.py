@@ -1,7 +1,5 @@
 """How far predictions are from exact solutions, and from satisfying the power balance."""
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from gridshift.arrays import Complex, Real
@@ -23,7 +21,6 @@ def mean_absolute_errors(layout: Layout, y: Real, y_hat: Real) -> dict[str, floa
     (section IV). A quantity without entries has NaN.
 
     Args:
-        layout: which entry is which.
         y: (R, Y) exact outputs.
         y_hat: (R, Y) predicted outputs.
     """
@@ -46,7 +43,6 @@ def mismatch_summary(network: Network, voltage: Complex, load_power: Complex) ->
     specify it, as in the solver; exact solutions are below its tolerance.
 
     Args:
-        network: the topology that the states should satisfy.
         voltage: (R, B) predicted or exact voltages.
         load_power: (R, L) demands.
     """
@@ -61,8 +57,3 @@ def summarise(values: Real) -> dict[str, float]:
     last = len(ordered) - 1
     median, p99 = np.interp([0.5 * last, 0.99 * last], np.arange(len(ordered)), ordered)
     return {"median": float(median), "p99": float(p99), "max": float(ordered[-1])}
-
-
-def mean_over(rows: list[Mapping[str, float]]) -> dict[str, float]:
-    """Mean of each key over several results, for instance over seeds."""
-    return {key: float(np.mean([row[key] for row in rows])) for key in rows[0]} if rows else {}

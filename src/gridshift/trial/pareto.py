@@ -59,7 +59,10 @@ def save_pareto(comparison: Comparison, path: str | Path) -> Path:
 
 def pareto_figure(comparison: Comparison) -> Figure:
     """Logarithmic axes; names and break-even numbers stand in a column beside the points."""
-    rows = [row for row in comparison.rows if _drawable(row)]
+    rows = [
+        row for row in comparison.rows
+        if row.mae["overall"] > 0 and row.cost.predict_us_per_row > 0
+    ]  # fmt: skip
     error = np.array([row.mae["overall"] for row in rows])
     time = np.array([row.cost.predict_us_per_row for row in rows])
     figure = Figure(figsize=(9.6, max(4.6, 1.6 + 0.26 * len(rows))))
@@ -98,10 +101,6 @@ def pareto_figure(comparison: Comparison) -> Figure:
         ncols=5, handletextpad=0.1, columnspacing=1.1,
     )  # fmt: skip
     return figure
-
-
-def _drawable(row: ComparisonRow) -> bool:
-    return bool(row.mae["overall"] > 0 and row.cost.predict_us_per_row > 0)
 
 
 def _label(

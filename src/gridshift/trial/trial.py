@@ -23,15 +23,6 @@ from gridshift.trial.cases import Cases
 from gridshift.trial.cost import Cost, fastest
 from gridshift.trial.metrics import NO_LIMIT, mean_absolute_errors, mismatch_summary
 
-CALIBRATION_SHARE = 0.25
-"""Part of the context that error bars are calibrated on, and the method is not fitted on."""
-FEWEST_CALIBRATED = 4
-"""Solved cases that leave two to calibrate on and two to fit on."""
-FOLDS = 5
-"""Parts of the other cases of which each is left out in turn, for the proportions of a band."""
-MOST_LEFT_OUT = 100
-"""Solved cases up to which a method is fitted anew without each, if a quarter is too few."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Measurement:
@@ -86,6 +77,16 @@ class TestedErrorBars:
     coverage: dict[str, dict[str, float]]
 
 
+CALIBRATION_SHARE = 0.25
+"""Part of the context that error bars are calibrated on, and the method is not fitted on."""
+FEWEST_CALIBRATED = 4
+"""Solved cases that leave two to calibrate on and two to fit on."""
+FOLDS = 5
+"""Parts of the other cases of which each is left out in turn, for the proportions of a band."""
+MOST_LEFT_OUT = 100
+"""Solved cases up to which a method is fitted anew without each, if a quarter is too few."""
+
+
 class Trial:
     """One method on one topology: fitted once, predicted once and timed once, when first needed.
 
@@ -93,8 +94,6 @@ class Trial:
     engine's.
 
     Args:
-        base: what the method starts from.
-        method: of `METHODS`.
         cases: context and test; trials of several methods may share them.
 
     Raises:
@@ -180,7 +179,6 @@ class Trial:
 
         Args:
             tol: largest mismatch of a returned row, p.u.; None corrects the share alone.
-            correct_share: share of the rows, the worst ones, that are corrected in any case.
         """
         test = self.cases.test
         certify(test.network, test.layout, test.x[:2], test.y[:2], tol=1e-6)  # may compile
@@ -307,16 +305,6 @@ def measure_adaptation(
     spread: float = 0.2, seed: int = 0, **solver: Any,
 ) -> Measurement:  # fmt: skip
     """Adapt to a topology with a context of its own and test on fresh rows of another stream.
-
-    Args:
-        base: trained on the intact grid.
-        network: the new topology.
-        method: of `METHODS`.
-        num_context: scenarios solved for the context, if the method needs solved cases.
-        num_test: scenarios solved for the test.
-        spread: spread of the loads.
-        seed: root seed of context and test.
-        solver: keyword arguments of `solve`.
 
     Raises:
         ContextError: a context that is too small for the method.

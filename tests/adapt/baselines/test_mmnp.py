@@ -4,12 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from gridshift.adapt.baselines.mmnp import adapt_mmnp, start_mmnp
-from gridshift.adapt.baselines.neural_process import (
-    MmnpConfig,
-    NeuralProcess,
-    train_episodes,
-)
+from gridshift.adapt.baselines.mmnp import MmnpConfig, adapt_mmnp, start_mmnp
+from gridshift.adapt.baselines.neural_process import NeuralProcess, train_episodes
 from gridshift.adapt.baselines.topologies import draw_rows
 from gridshift.adapt.context import Context
 from gridshift.errors import GridshiftError

@@ -32,8 +32,6 @@ def fit_bayesian_linear(
     Args:
         phi: (N, H) regressors; the offset has no prior.
         targets: (N, T), each varying.
-        num_iterations: most steps of the fixed point.
-        rtol: relative change of both precisions at which it ends.
 
     Source: MacKay, Bayesian Interpolation, 1992. In the eigenvectors of phi'phi all but the one
     factorisation is a matter of vectors, so that targets share it.

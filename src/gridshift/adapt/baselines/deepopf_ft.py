@@ -13,12 +13,9 @@ import numpy as np
 from gridshift.adapt.base import Base
 from gridshift.adapt.baselines.own_model import (
     Arrays,
-    cache_key,
-    grid_fields,
     kept_model,
     weights_of,
     with_weights,
-    without_weights,
 )
 from gridshift.adapt.baselines.topologies import (
     TopologyRows,
@@ -128,15 +125,14 @@ def start_deepopf_ft(
     """Train the network on the intact grid, or on many topologies, or read a trained one."""
     own = own or DeepOpfFtConfig()
     intact, layout = network.intact, Layout.of(network)
-    known = grid_fields(network, layout, config) | {"own": own, "intact": intact}
 
-    def built(arrays: Arrays, record: dict[str, Any]) -> DeepOpfFt:
+    def built(known: dict[str, Any], arrays: Arrays) -> DeepOpfFt:
         untrained = build(layout.num_inputs + 2 * intact.num_branches, layout.num_outputs, own)
-        backbone = with_weights(untrained, arrays)
-        return DeepOpfFt(**known, **without_weights(arrays), record=record, backbone=backbone)
+        backbone, scaling = with_weights(untrained, arrays)
+        return DeepOpfFt(**known, **scaling, intact=intact, backbone=backbone)
 
     return kept_model(
-        "deepopf-ft", network, cache_key(network, config, own, multi=multi), config,
+        "deepopf-ft", network, config, own, multi=multi,
         draw=lambda: _training_rows(network, config, own, multi=multi),
         train=lambda rows: _train(intact, config, own, rows, progress),
         build=built,

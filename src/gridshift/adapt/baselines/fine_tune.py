@@ -135,10 +135,7 @@ def gradient_curve(
 
     Args:
         surrogate: where fine-tuning starts; of scratch training the architecture.
-        context: solved cases of the new topology.
-        milestones: numbers of steps.
         config: targets and schedule; by default `FINE_TUNE` or `SCRATCH`.
-        kind: 'fine-tune' or 'scratch'.
     """
     adapt, default = {
         "fine-tune": (adapt_fine_tune, FINE_TUNE),

@@ -7,12 +7,11 @@ inferred is in docs/baselines.md.
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from gridshift.adapt.base import Base
-from gridshift.adapt.baselines.mmnp_config import MmnpConfig
 from gridshift.adapt.baselines.own_model import (
     Arrays,
     cache_key,
@@ -20,7 +19,6 @@ from gridshift.adapt.baselines.own_model import (
     kept_model,
     weights_of,
     with_weights,
-    without_weights,
 )
 from gridshift.adapt.baselines.topologies import TopologyRows, solved_rows, training_topologies
 from gridshift.adapt.cache import cache_path
@@ -28,16 +26,51 @@ from gridshift.adapt.context import Context, Predictor
 from gridshift.adapt.surrogate_config import SurrogateConfig
 from gridshift.adapt.training_rows import training_seed
 from gridshift.arrays import Int, Real
+from gridshift.errors import GridshiftError
 from gridshift.grid.layout import Layout
 from gridshift.grid.network import Network
 from gridshift.learn.fitted_network import input_scaling
-from gridshift.learn.training import Progress
+from gridshift.learn.training import Progress, TrainingConfig
 from gridshift.threads import Threads
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from gridshift.adapt.baselines.neural_process import NeuralProcess
+
+
+@dataclass(frozen=True, kw_only=True)
+class MmnpConfig:
+    """Encoder and decoder with two hidden layers, and the episodes they are trained on."""
+
+    hidden: int = 256
+    representation: int = 128
+    learning_rate: float = 1e-3
+    step_factor: float = 0.3
+    """Episodes for each of the steps of a surrogate's training: one costs more than one step."""
+    fewest: int = 50
+    """Context rows of the smallest episode."""
+    most: int = 400
+    """Context rows of the largest episode."""
+    num_targets: int = 128
+    rows_per_topology: int = 300
+    """Solved rows of each topology if there are several; contexts are no larger than they allow."""
+    statistics: Literal["context", "training"] = "context"
+    """Whose mean and deviation scale the rows of an episode."""
+
+    def __post_init__(self) -> None:
+        if min(self.hidden, self.representation, self.num_targets) < 1 or self.step_factor <= 0:
+            raise GridshiftError(
+                f"a neural process needs units, targets and a positive factor, not {self}"
+            )
+        if not 2 <= self.fewest <= self.most or self.rows_per_topology < 4:
+            raise GridshiftError(
+                f"contexts need at least 2 rows and topologies at least 4, not {self}"
+            )
+
+    def num_steps(self, training: TrainingConfig) -> int:
+        """Episodes of a training."""
+        return max(1, round(training.num_steps * self.step_factor))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -122,8 +155,9 @@ def start_mmnp(
     own = own or MmnpConfig()
     intact, layout = network.intact, Layout.of(network)
     known = grid_fields(network, layout, config) | {"own": own}
-    key = cache_key(network, config, own, multi=multi)
-    checkpoint = cache_path("mmnp", intact, key, suffix=".checkpoint")
+    checkpoint = cache_path(
+        "mmnp", intact, cache_key(network, config, own, multi=multi), suffix=".checkpoint"
+    )
 
     def draw() -> TopologyRows:
         topologies = training_topologies(network, multi=multi)
@@ -136,9 +170,10 @@ def start_mmnp(
         stored = ("varied", "x_mean", "x_scale", "y_mean", "y_scale")
         return {name: getattr(base, name) for name in stored} | weights_of(base.model)
 
-    def build(arrays: Arrays, record: dict[str, Any]) -> Mmnp:
-        model = with_weights(NeuralProcess(len(arrays["varied"]), layout.num_outputs, own), arrays)
-        return Mmnp(**known, **without_weights(arrays), record=record, model=model)
+    def build(known: dict[str, Any], arrays: Arrays) -> Mmnp:
+        untrained = NeuralProcess(len(arrays["varied"]), layout.num_outputs, own)
+        model, scaling = with_weights(untrained, arrays)
+        return Mmnp(**known, **scaling, model=model)
 
     def on_intact(base: Mmnp, rows: TopologyRows) -> MmnpPredictor:
         intact = rows.topology == 0
@@ -146,8 +181,9 @@ def start_mmnp(
         return base.given(rows.x[intact][: own.most], rows.y[intact][: own.most])
 
     return kept_model(
-        "mmnp", network, key, config, draw=draw, train=train, build=build, on_intact=on_intact
-    )
+        "mmnp", network, config, own, multi=multi,
+        draw=draw, train=train, build=build, on_intact=on_intact,
+    )  # fmt: skip
 
 
 def adapt_mmnp(base: Mmnp, context: Context) -> Predictor:

@@ -13,7 +13,7 @@ import numpy as np
 from gridshift.adapt.base import Base
 from gridshift.adapt.baselines.bayes import fit_bayesian_linear
 from gridshift.adapt.baselines.egonets import Egonets, LocalFeatures
-from gridshift.adapt.baselines.own_model import Arrays, cache_key, grid_fields, kept_model
+from gridshift.adapt.baselines.own_model import Arrays, kept_model
 from gridshift.adapt.baselines.topologies import TopologyRows, solved_rows, training_topologies
 from gridshift.adapt.context import Context, Predictor
 from gridshift.adapt.surrogate_config import SurrogateConfig
@@ -105,19 +105,18 @@ def start_modular_gp(
     """Fit the processes to rows of the intact grid, or of many topologies, or read the fit."""
     own = own or ModularGpConfig()
     egonets = Egonets.of(network.intact)
-    known = grid_fields(network, egonets.layout, config) | {"own": own, "egonets": egonets}
 
     def train(rows: TopologyRows) -> Arrays:
         features = egonets.features(rows.networks, rows.x, rows.topology)
         with Threads(1):
             return _fit_buses(network, config, own, features, rows.y, progress)
 
-    def build(arrays: Arrays, record: dict[str, Any]) -> ModularGp:
+    def build(known: dict[str, Any], arrays: Arrays) -> ModularGp:
         fields: dict[str, Any] = known | dict(arrays)
-        return ModularGp(**fields, record=record)
+        return ModularGp(**fields, egonets=egonets)
 
     return kept_model(
-        "modular-gp", network, cache_key(network, config, own, multi=multi), config,
+        "modular-gp", network, config, own, multi=multi,
         draw=lambda: solved_rows(training_topologies(network, multi=multi), config),
         train=train,
         build=build,

@@ -8,15 +8,18 @@ import math
 import pickle
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from gridshift.adapt.baselines.mmnp_config import MmnpConfig
 from gridshift.errors import StorageError
 from gridshift.learn.training import Progress, TrainingConfig
 from gridshift.storage import write_bytes
+
+if TYPE_CHECKING:
+    from gridshift.adapt.baselines.mmnp import MmnpConfig
 
 REPORT_EVERY = 200
 """Episodes between two calls of `progress`."""
@@ -30,7 +33,7 @@ class NeuralProcess(nn.Module):
     Source: Garnelo et al., Conditional Neural Processes, 2018.
     """
 
-    def __init__(self, num_inputs: int, num_outputs: int, config: MmnpConfig):
+    def __init__(self, num_inputs: int, num_outputs: int, config: "MmnpConfig"):
         super().__init__()
         hidden, width = config.hidden, config.representation
         self.encoder = _layers(num_inputs + num_outputs, hidden, width)
@@ -56,7 +59,7 @@ def scaling(rows: Tensor) -> tuple[Tensor, Tensor]:
 def train_episodes(
     model: NeuralProcess,
     tasks: Sequence[tuple[Tensor, Tensor]],
-    config: MmnpConfig,
+    config: "MmnpConfig",
     training: TrainingConfig,
     *,
     seed: int,
@@ -70,14 +73,8 @@ def train_episodes(
     and number of the step alone, so that an interrupted training goes on as if it had not been.
 
     Args:
-        model: with its initial weights.
         tasks: rows (R, X) and (R, Y) of each topology.
-        config: sizes of episodes.
-        training: schedule.
-        seed: of the episodes.
-        progress: called with step, number of steps and mean loss.
         checkpoint: file to go on from if it exists, and to write to while training.
-        checkpoint_every: episodes between two checkpoints.
     """
     num_steps = config.num_steps(training)
     optimizer = torch.optim.AdamW(
@@ -104,7 +101,7 @@ def train_episodes(
 def _episode_loss(
     model: NeuralProcess,
     tasks: Sequence[tuple[Tensor, Tensor]],
-    config: MmnpConfig,
+    config: "MmnpConfig",
     rng: np.random.Generator,
 ) -> Tensor:
     x, y = tasks[int(rng.integers(len(tasks)))]

@@ -30,12 +30,13 @@ WEIGHTS = "weights."
 def kept_model(
     kind: str,
     network: Network,
-    key: dict[str, Any],
     config: SurrogateConfig,
+    own: Any,
     *,
+    multi: bool,
     draw: Callable[[], TopologyRows],
     train: Callable[[TopologyRows], Arrays],
-    build: Callable[[Arrays, dict[str, Any]], Model],
+    build: Callable[[dict[str, Any], Arrays], Model],
     on_intact: Callable[[Model, TopologyRows], Predictor],
 ) -> Model:
     """The model, trained only if it isn't in the cache yet, with cost and error in its record.
@@ -43,13 +44,14 @@ def kept_model(
     Args:
         kind: name of the folder of the cache.
         network: the topology to come.
-        key: what the model depends on besides the grid, `cache_key`.
-        config: of the rows that its error on the intact grid is measured on.
-        draw: solves the training rows.
-        train: gives the model's arrays.
-        build: the model of arrays and a record.
+        config: of the training rows, and of those that its error on the intact grid is measured on.
+        own: configuration of the model itself.
+        multi: whether many topologies teach it.
+        build: the model of the fields that it has of a `Base`, with `own`, and of its arrays.
         on_intact: its predictor for the intact grid, whose rows are the first of those given.
     """
+
+    known = grid_fields(network, Layout.of(network), config) | {"own": own}
 
     def make() -> tuple[Arrays, dict[str, Any]]:
         rows = draw()
@@ -57,10 +59,12 @@ def kept_model(
         arrays = train(rows)
         record = rows.record() | {"train_s": time.perf_counter() - began}
         fresh = validation_rows(network.intact, config)
-        y = on_intact(build(arrays, record), rows).predict(fresh.x)
+        y = on_intact(build(known | {"record": record}, arrays), rows).predict(fresh.x)
         return arrays, record | {"mae": float(np.abs(y - fresh.y).mean())}
 
-    return build(*cached_arrays(kind, network, key, make))
+    key = cache_key(network, config, own, multi=multi)
+    arrays, record = cached_arrays(kind, network, key, make)
+    return build(known | {"record": record}, arrays)
 
 
 def cache_key(
@@ -90,19 +94,12 @@ def weights_of(module: "nn.Module") -> dict[str, NDArray[Any]]:
     return {WEIGHTS + name: tensor.numpy() for name, tensor in module.state_dict().items()}
 
 
-def with_weights(module: NetworkModule, arrays: Arrays) -> NetworkModule:
-    """The network with its arrays among these, in evaluation mode."""
+def with_weights(module: NetworkModule, arrays: Arrays) -> tuple[NetworkModule, dict[str, Any]]:
+    """The network with its arrays among these, in evaluation mode, and the other arrays."""
     import torch
 
-    state = {
-        name.removeprefix(WEIGHTS): torch.from_numpy(values)
-        for name, values in arrays.items()
-        if name.startswith(WEIGHTS)
-    }
-    module.load_state_dict(state)
-    return module.eval()
-
-
-def without_weights(arrays: Arrays) -> dict[str, Any]:
-    """The other arrays."""
-    return {name: values for name, values in arrays.items() if not name.startswith(WEIGHTS)}
+    own = {name: values for name, values in arrays.items() if name.startswith(WEIGHTS)}
+    module.load_state_dict(
+        {name.removeprefix(WEIGHTS): torch.from_numpy(values) for name, values in own.items()}
+    )
+    return module.eval(), {name: arrays[name] for name in arrays if name not in own}

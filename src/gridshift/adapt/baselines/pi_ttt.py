@@ -39,8 +39,6 @@ class StepsConfig:
     """Inputs drawn for the topology; none of them is solved."""
     step: float = 0.5
     """First step, as a multiple of the gradient: what solves the linearised problem for white z."""
-    precondition: bool = True
-    """Whether K is the inverse Jacobian, or the identity."""
 
     def __post_init__(self) -> None:
         if self.num_steps < 0 or self.num_rows < 1 or not 0 < self.step < np.inf:
@@ -79,7 +77,7 @@ def adapt_pi_ttt(
     assert isinstance(base, Affine)
     x = _unlabelled(surrogate, network, config.num_rows)
     z, start = surrogate.predict_whitened(x), surrogate.predict(x)
-    back = _mismatch_to_outputs(network, layout, layout.unpack_voltage(x, start), config)
+    back = _mismatch_to_outputs(network, layout, layout.unpack_voltage(x, start))
     weight, bias, losses = lower_mismatch(
         network, layout, x, start=start, z=z, back=back, num_steps=config.num_steps,
         first_step=config.step,
@@ -95,14 +93,12 @@ def adapt_pi_ttt(
     return BalancedPredictor(voltages=voltages, network=network, layout=layout, losses=losses)
 
 
-def _mismatch_to_outputs(
-    network: Network, layout: Layout, voltage: np.ndarray, config: StepsConfig
-) -> Real:
+def _mismatch_to_outputs(network: Network, layout: Layout, voltage: np.ndarray) -> Real:
     """(Y, M) K: change of v and theta by a change of specified powers, or of itself."""
     magnitude, angle = np.abs(voltage).mean(0), np.angle(voltage).mean(0)
     by_state = jacobian(network, magnitude * np.exp(1j * angle)).toarray()
     try:
-        moved = np.linalg.inv(by_state) if config.precondition else np.eye(len(by_state))
+        moved = np.linalg.inv(by_state)
     except np.linalg.LinAlgError:
         raise GridshiftError(
             f"the power flow Jacobian of {network.name} without {','.join(network.outaged)} is "

@@ -64,8 +64,6 @@ def lower_mismatch(
 
     Args:
         network: the topology whose equations the rows should satisfy.
-        layout: of x and y.
-        x: (R, X) inputs.
         start: (R, Y) outputs without a correction.
         z: (R, H) what the correction is linear in.
         back: (Y, M) outputs that a unit of the correction moves.

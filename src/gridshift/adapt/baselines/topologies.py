@@ -84,15 +84,12 @@ def solved_rows(
     config: SurrogateConfig,
     *,
     num_rows: int | None = None,
-    role: str = "training",
 ) -> TopologyRows:
     """Draw and solve the training rows, shared out evenly over the topologies.
 
     Args:
         networks: topologies of one grid; the intact grid alone gives a surrogate's training rows.
-        config: spread, seed and number of rows.
         num_rows: rows in all, if it isn't the configuration's.
-        role: name of the random stream.
 
     Raises:
         ScenarioError: a topology has no solution for half of its scenarios or more.
@@ -103,7 +100,7 @@ def solved_rows(
     if num_rows is None:
         num_rows = default_num_rows(networks[0])
     rows_each = max(2, num_rows // len(networks))
-    found = [draw_rows(network, config, rows_each, role=role) for network in networks]
+    found = [draw_rows(network, config, rows_each, role="training") for network in networks]
     return TopologyRows(
         networks=tuple(networks),
         layout=found[0].layout,

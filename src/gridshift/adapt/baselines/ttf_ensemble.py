@@ -80,12 +80,6 @@ def start_ttf_ensemble(
     """The ensemble of the intact grid, trained only if it isn't there yet.
 
     Members share one set of solved rows, from which each draws as many with replacement.
-
-    Args:
-        network: the grid or an outage of it.
-        config: rows, backbone and training of every member; the transform is z-score.
-        progress: called while training with (step, number of steps, loss).
-        num_members: networks, at least two.
     """
     intact, config = network.intact, replace(config, transform="zscore")
     num_rows = default_num_rows(intact) if config.num_rows is None else config.num_rows

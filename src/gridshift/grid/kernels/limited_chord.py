@@ -15,8 +15,8 @@ from gridshift.grid.kernels.chord import begin_at_nominal, mix, mixture, specify
 from gridshift.grid.kernels.flows import retained
 from gridshift.grid.kernels.lanes import convert, element, fill, load, store, width
 from gridshift.grid.kernels.limited_moves import chord_moves, shorts, take_moves, take_parts
-from gridshift.grid.kernels.reactive import change_kinds, sides, still_active
-from gridshift.grid.kernels.rows import columns_to_lanes, scatter
+from gridshift.grid.kernels.reactive import change_kinds, sides, still_active, write_rows
+from gridshift.grid.kernels.rows import columns_to_lanes
 from gridshift.grid.kernels.steps import apply_step, at_bus, substitute
 
 
@@ -57,12 +57,7 @@ def limited_chord(
         take_parts(w, batch, limits, sensitivity.matrix, held, work, moved)
         steps(lanes, solving, batch, limits, sensitivity, stopping, len(start) == 0, work, held,
               moved)  # fmt: skip
-        scatter(lanes, work.voltage, out.voltage, first, count)
-        scatter(lanes, held.side, out.side, first, count)
-        for k in range(count):
-            out.mismatch[first + k] = work.mismatch[k]
-            out.steps[first + k] = work.steps[k]
-            out.settled[first + k] = held.settled[k]
+        write_rows(lanes, work, held, out, first, count)
         retained(lanes, batch.symbolic, batch.point.voltage, work.voltage, work.mismatch)
         for k in range(count):
             out.retained[first + k] = work.mismatch[k]

@@ -51,14 +51,21 @@ def limited_states(lanes, batch, limits, rule, work, held, out, first_block, las
         hold_rows(lanes, symbolic, limits, held, work.factors)
         factorise(lanes, symbolic, work.factors, work.growth)
         orientation(w, symbolic, work.diagonal, work.active)
-        scatter(lanes, work.voltage, out.voltage, first, count)
-        scatter(lanes, held.side, out.side, first, count)
+        write_rows(lanes, work, held, out, first, count)
         for k in range(count):
-            out.mismatch[first + k] = work.mismatch[k]
-            out.steps[first + k] = work.steps[k]
             out.growth[first + k] = work.growth[k]
             out.orientation[first + k] = work.active[k]
-            out.settled[first + k] = held.settled[k]
+
+
+@compiled
+def write_rows(lanes, work, held, out, first, count):
+    """Voltages and sides of the first `count` lanes, and how they ended."""
+    scatter(lanes, work.voltage, out.voltage, first, count)
+    scatter(lanes, held.side, out.side, first, count)
+    for k in range(count):
+        out.mismatch[first + k] = work.mismatch[k]
+        out.steps[first + k] = work.steps[k]
+        out.settled[first + k] = held.settled[k]
 
 
 @compiled

@@ -6,11 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gridshift.arguments import some_of
 from gridshift.arrays import Bool, Complex, Int, Real
 from gridshift.errors import GridshiftWarning
-
-SHOWN = 5
-"""Names of a kind that a message lists before it says how many more there are."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +57,6 @@ def warn_of_left_out(elements: ElementPowers, name: str, why: str) -> None:
 
     Args:
         elements: those of `bus` -1 are told about.
-        name: of the grid.
         why: what is the matter with their buses, "their buses ...".
     """
     lost = elements.only(elements.bus < 0)
@@ -72,13 +69,8 @@ def warn_of_left_out(elements: ElementPowers, name: str, why: str) -> None:
     told = []
     for (kind, does), rows in groups.items():
         mw = f" {does} {np.abs(lost.power.real[rows]).sum():,.1f} MW" if does else ""
-        told.append(f"{len(rows)} {kind}{mw} ({_some([lost.labels[row] for row in rows])})")
-    buses = _some(list(dict.fromkeys(lost.at)))
+        told.append(f"{len(rows)} {kind}{mw} ({some_of([lost.labels[row] for row in rows])})")
+    buses = some_of(list(dict.fromkeys(lost.at)))
     warnings.warn(
         f"{name}: left out are {', '.join(told)}; {why} ({buses})", GridshiftWarning, stacklevel=5
     )
-
-
-def _some(names: Sequence[str]) -> str:
-    more = len(names) - SHOWN
-    return ", ".join(names[:SHOWN]) + (f" and {more} more" if more > 0 else "")

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from gridshift.arguments import some_of
 from gridshift.arrays import Bool, Real
 from gridshift.errors import GridshiftWarning
 from gridshift.grid.network import Network
@@ -165,11 +166,8 @@ def network_problems(network: Network) -> list[str]:
     found = []
     buses = network.cut_off_buses()
     if len(buses):
-        shown = ", ".join(network.bus_labels[b] for b in buses[:5])
-        more = f" and {len(buses) - 5} more" if len(buses) > 5 else ""
-        found.append(
-            f"{shown}{more}: no path to a reference bus; give the island one, or make it type 4"
-        )
+        shown = some_of([network.bus_labels[b] for b in buses])
+        found.append(f"{shown}: no path to a reference bus; give the island one, or make it type 4")
     per_unit = {
         "demand": (network.load_labels, network.load_power),
         "scheduled generation": (network.gen_labels, network.gen_p),
@@ -204,13 +202,10 @@ def warn_of_surprises(tables: Tables, name: str, stacklevel: int) -> None:
     ignored = (tables.kind[sources.bus] != 1) & (sources.v != last[sources.bus])
     if ignored.any():
         rows = np.unique(sources.bus[ignored])
-        shown = ", ".join(
-            f"bus:{tables.bus['BUS_I'][row]:.17g} ({last[row]:g})" for row in rows[:5]
-        )
-        more = f" and {len(rows) - 5} more" if len(rows) > 5 else ""
+        held = [f"bus:{tables.bus['BUS_I'][row]:.17g} ({last[row]:g})" for row in rows]
         warnings.warn(
             f"{name}: generators at one bus have different set-points; the last one counts, as in "
-            f"MATPOWER: {shown}{more}",
+            f"MATPOWER: {some_of(held)}",
             GridshiftWarning,
             stacklevel=stacklevel + 1,
         )

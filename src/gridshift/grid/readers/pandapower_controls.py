@@ -1,10 +1,11 @@
 """Which controllers of a pandapower network are followed, and why others are not."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from gridshift.arguments import some_of
 from gridshift.arrays import Complex, Int
 from gridshift.grid.controls import MOVE_ON_REQUEST, Control
 from gridshift.grid.readers.pandapower_arrays import Assembled
@@ -65,11 +66,9 @@ def step_controls(
     if untold:
         refused[UNTOLD] = untold
     found = taps + shunts
-    notes = [f"{', '.join(names[:5])}{_more(names)}: {why}" for why, names in refused.items()]
+    notes = [f"{some_of(names)}: {why}" for why, names in refused.items()]
     if found:
-        notes.append(
-            f"{', '.join(one.label for one in found[:5])}{_more(found)}: {MOVE_ON_REQUEST}"
-        )
+        notes.append(f"{some_of([one.label for one in found])}: {MOVE_ON_REQUEST}")
     return found, notes
 
 
@@ -78,10 +77,6 @@ def _tabulated(net: Any) -> set[str]:
     if "step_dependency_table" not in getattr(net.get("shunt"), "columns", ()):
         return set()
     return {f"shunt:{i}" for i, own in net.shunt.step_dependency_table.items() if own == 1}
-
-
-def _more(names: Sequence) -> str:
-    return f" and {len(names) - 5} more" if len(names) > 5 else ""
 
 
 def _shunt(grid: Assembled, one: Controller, index: int, level: int, number: Int) -> Control | str:

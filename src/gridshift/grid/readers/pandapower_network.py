@@ -31,8 +31,6 @@ def network_from_pandapower(net, *, name: str, origin: str, source: str = "") ->
 
     Args:
         net: a pandapower network; it is left as it is.
-        name: of the grid.
-        origin: where it comes from, for people.
         source: what messages call it; the name, if empty.
 
     Raises:

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from gridshift.arguments import some_of
 from gridshift.arrays import Complex, Real
 from gridshift.grid.readers.element_powers import ElementPowers, joined
 from gridshift.grid.readers.pandapower_arrays import Assembled
@@ -48,9 +49,8 @@ def averaged_shares(grid: Assembled) -> Iterator[str]:
         if len(there) and (there != there[0]).any():
             odd.append(found.at[int(np.flatnonzero(found.bus == bus)[0])])
     if odd:
-        more = f" and {len(odd) - 5} more" if len(odd) > 5 else ""
         yield (
-            f"{', '.join(odd[:5])}{more}: each load keeps its own shares of constant current and "
+            f"{some_of(odd)}: each load keeps its own shares of constant current and "
             "impedance; pandapower applies their mean to all that the bus draws"
         )
 

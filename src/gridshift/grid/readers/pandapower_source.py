@@ -98,10 +98,6 @@ def net_of_json(path: Path, content: bytes):
 
     Older formats are converted, as `pandapower.from_json` does; only the parts of `KEPT` are read.
 
-    Args:
-        path: of the file, for messages.
-        content: of the file.
-
     Raises:
         GridFileError: the content is no such network, or one of a newer format.
     """

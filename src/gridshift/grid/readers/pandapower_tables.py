@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gridshift.arguments import some_of
 from gridshift.arrays import Bool, Real
 
 NAN = float("nan")
@@ -106,8 +107,7 @@ KEPT = (*TABLES, *NOT_REPRESENTED, *CHARACTERISTICS, "user_pf_options", "name", 
 
 def labels_of(kind: str, index) -> str:
     """The first elements of a list, `load:1, load:3`, and how many more there are."""
-    shown = [f"{kind}:{i}" for i in index[:5]]
-    return ", ".join(shown) + (f" and {len(index) - 5} more" if len(index) > 5 else "")
+    return some_of([f"{kind}:{i}" for i in index])
 
 
 def power_flow_part(net) -> tuple[Any, list[str]]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from gridshift.arguments import some_of
 from gridshift.errors import GridFileError, GridshiftWarning
 from gridshift.grid.controls import MOVE_ON_REQUEST, Control
 from gridshift.grid.names import own_name
@@ -302,7 +303,6 @@ class _Built:
         dead = network.cut_off_buses()
         if not len(dead):
             return network
-        shown = ", ".join(network.bus_labels[b] for b in dead[:5])
-        more = f" and {len(dead) - 5} more" if len(dead) > 5 else ""
-        self._notes.append(f"left out are {shown}{more}: no path to the reference")
+        shown = some_of([network.bus_labels[b] for b in dead])
+        self._notes.append(f"left out are {shown}: no path to the reference")
         return supplied_part(network).network

@@ -33,7 +33,6 @@ def read_once(name: str, content: bytes, read: Callable[[], Network]) -> Network
     Args:
         name: of the built-in grid or the file; decides with `content` what `read` gives.
         content: of the file, empty for a built-in grid.
-        read: the reader.
 
     Raises:
         GridFileError: as `read` does; refusals are not kept.

@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+from gridshift.arguments import some_of
 from gridshift.grid.readers.psse_controls import SWITCHED_SHUNTS
 from gridshift.grid.readers.psse_loads import (
     WITH_SYSTEM_WIDE_DATA,
@@ -55,8 +56,7 @@ def unfollowed(
     for what, told in found.items():
         names = [name for name in told if name not in followed]
         if names:
-            more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-            yield f"{', '.join(names[:5])}{more}: {SAYS[what]}"
+            yield f"{some_of(names)}: {SAYS[what]}"
 
 
 def _psse(text: str) -> Iterator[tuple[str, str]]:

@@ -3,6 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from gridshift.arguments import require_one_of
 from gridshift.errors import GridshiftError
 from gridshift.learn.backbones.graph import NodeGraph
 from gridshift.learn.model_file import config_of, field
@@ -10,6 +11,12 @@ from gridshift.memory import require_memory
 
 if TYPE_CHECKING:
     from torch import nn
+
+
+def _require(config: "BackboneConfig", sound: bool, needs: str) -> None:
+    """Pass if the sizes are sound and the dropout is a share."""
+    if not (sound and 0 <= config.dropout < 1):
+        raise GridshiftError(f"{needs} and a dropout in [0, 1), not {config}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,10 +30,8 @@ class MlpConfig:
     dropout: float = 0.15
 
     def __post_init__(self) -> None:
-        if self.hidden < 1 or self.num_layers < 1 or not 0 <= self.dropout < 1:
-            raise GridshiftError(
-                f"an MLP needs at least one layer and one unit and a dropout in [0, 1), not {self}"
-            )
+        sound = self.hidden >= 1 and self.num_layers >= 1
+        _require(self, sound, "an MLP needs at least one layer and one unit")
 
     def build(
         self, num_inputs: int, num_outputs: int, graph: NodeGraph | None = None
@@ -64,11 +69,9 @@ class TransformerConfig:
 
     def __post_init__(self) -> None:
         fewest = min(self.patch, self.width, self.num_layers, self.num_heads, self.feed_forward)
-        if fewest < 1 or self.width % max(self.num_heads, 1) or not 0 <= self.dropout < 1:
-            raise GridshiftError(
-                "a Transformer needs positive sizes, a width that is a multiple of the number of "
-                f"heads and a dropout in [0, 1), not {self}"
-            )
+        sound = fewest >= 1 and not self.width % max(self.num_heads, 1)
+        needs = "positive sizes, a width that is a multiple of the number of heads"
+        _require(self, sound, f"a Transformer needs {needs}")
 
     def build(
         self, num_inputs: int, num_outputs: int, graph: NodeGraph | None = None
@@ -94,12 +97,9 @@ class PfgnnConfig:
     """After every layer but the last, before its ReLU."""
 
     def __post_init__(self) -> None:
-        wrong = self.hidden < 1 or self.num_layers < 2 or self.hops < 0
-        if wrong or not 0 <= self.dropout < 1:
-            raise GridshiftError(
-                "a PFGNN needs at least two layers, one unit, no negative number of hops and a "
-                f"dropout in [0, 1), not {self}"
-            )
+        sound = self.hidden >= 1 and self.num_layers >= 2 and self.hops >= 0
+        needs = "at least two layers, one unit, no negative number of hops"
+        _require(self, sound, f"a PFGNN needs {needs}")
 
     def build(
         self, num_inputs: int, num_outputs: int, graph: NodeGraph | None = None
@@ -144,6 +144,5 @@ def parse_backbone(fields: dict[str, Any]) -> BackboneConfig:
         GridshiftError: no backbone has the name; a field is missing, unknown or can't be.
     """
     name = field(fields, "name", str)
-    if name not in BACKBONES:
-        raise GridshiftError(f"no backbone {name}; choose one of {', '.join(BACKBONES)}")
+    require_one_of(name, BACKBONES, "backbone")
     return config_of(BACKBONES[name], {k: v for k, v in fields.items() if k != "name"})

@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from gridshift.arrays import make_read_only
 from gridshift.errors import GridshiftError
 
 NUM_FEATURES = 4
@@ -51,10 +52,7 @@ class NodeGraph:
                 )
         if self.known.ravel()[self.output_slots].any():
             raise GridshiftError("output_slots of a graph must not be slots that are known")
-        for f in fields(self):
-            value = getattr(self, f.name)
-            if isinstance(value, np.ndarray):
-                value.setflags(write=False)
+        make_read_only(self)
 
     @property
     def num_inputs(self) -> int:
