@@ -209,8 +209,8 @@ def shown(study: "Callable[[], Screening]", show: "Callable[[Screening], None]")
         "power flows take)",
     },
     examples=[
-        "gridshift plan case14 --scenarios 5000 --contingencies n-2 --most-pairs 100 --q-limits --controls "
-        "--distributed-slack generation",
+        "gridshift plan case14 --scenarios 5000 --contingencies n-2 --most-pairs 100 --q-limits "
+        "--controls --distributed-slack generation",
         "gridshift plan --study study14.toml --contingencies all --area 1 --refuse-splits "
         "--redistribute slack --minutes 1 --json",
     ],

@@ -102,15 +102,16 @@ class _Wishes:
         """Of these rows those of which a control moves, and where to (n, controls)."""
         at = place[np.ix_(rows, self._own)]
         wanted = at.copy()
+        there = voltage if len(rows) == len(voltage) else voltage[rows]
         for k, one in enumerate(self._controls):
             if not one.on(self._network) or not len(rows):
                 continue
-            measured = one.measured(self._network, voltage[rows], at[:, k])
+            measured = one.measured(self._network, there, at[:, k])
             above = one.above(measured)
             if one.continuous is None:
                 to = at[:, k] - one.raises * one.stride * np.sign(above)
             elif one.continuous.gain is None:
-                slope = self._slope(k, one, voltage[rows], at[:, k], measured, rows)
+                slope = self._slope(k, one, there, at[:, k], measured, rows)
                 to = at[:, k] - above / slope
             else:
                 off = one.continuous.gain * (measured - one.continuous.aim)

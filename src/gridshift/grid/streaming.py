@@ -227,7 +227,7 @@ def _resting(
     def resting(part: slice) -> _Found:
         found = (chords or plain)(part)
         good = found.good.copy()
-        voltage = found.voltage[good].view(np.complex128)
+        voltage = (found.voltage if good.all() else found.voltage[good]).view(np.complex128)
         good[good] = at_rest(prepared.network, voltage)
         return found._replace(good=good)
 

@@ -258,10 +258,9 @@ def _missing(study: Screening, num_full: int, num_details: int) -> list[str]:
         if num_details > num_full:
             text += f", the most affected of {num_details - num_full:,} more"
         found.append(f"{text}; screening.parquet has all of all")
-    limits = "" if study.config.q_limits else "reactive limits of generators, "
-    controls = "" if study.config.controls else "tap changers and shunts that move, "
-    found.append(f"{limits}{controls}protection and operators that act, transients")
-    return found
+    limits = ["reactive limits of generators"] * (not study.config.q_limits)
+    limits += ["tap changers and shunts that move"] * (not study.config.controls)
+    return [*found, ", ".join([*limits, "protection and operators that act", "transients"])]
 
 
 def _costs(study: Screening) -> list[tuple[str, str]]:

@@ -162,10 +162,8 @@ class ScreenConfig:
                 "for exact rows alone; leave one of them out"
             )
         if self.controls and named:
-            raise GridshiftError(
-                f"{named} takes every tap changer and shunt to stay where it is, so controls is "
-                "for exact rows alone; leave one of them out"
-            )
+            told = f"{named} takes every tap changer and shunt to stay where it is, so controls "
+            raise GridshiftError(told + "is for exact rows alone; leave one of them out")
         if shared and self.distributed_slack not in get_args(ShareBy):
             known = ", ".join(get_args(ShareBy))
             told = f"no distributed slack by {self.distributed_slack!r}; choose {known}"
