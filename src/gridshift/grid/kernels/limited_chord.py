@@ -24,7 +24,7 @@ from gridshift.grid.kernels.shared_chord import (
     share,
     slack_balance,
 )
-from gridshift.grid.kernels.steps import apply_step, at_bus, substitute
+from gridshift.grid.kernels.steps import apply_step, current, substitute
 
 
 @compiled
@@ -166,10 +166,15 @@ def balance(lanes, solving, symbolic, admittance, limits, work, held):
     largest = fill(lanes, 0.0)
     specify_at_voltage(lanes, symbolic, work.voltage, work.power)
     for r in range(len(symbolic.row_node)):
-        at, v_re, v_im, re, im = at_bus(lanes, symbolic, admittance, r, work.voltage)
+        node = element(symbolic.row_node, r)
+        first, last = element(symbolic.row_ptr, r), element(symbolic.row_ptr, r + 1)
+        re, im = current(lanes, first, last, symbolic.entry_bus, admittance, work.voltage)
+        at = element(symbolic.node_bus, node) * (2 * w)
+        to = element(symbolic.node_first, node) * w
+        v_re = load(lanes, work.voltage, at)
+        v_im = load(lanes, work.voltage, at + w)
         active = load(lanes, work.power, at) - active_power(v_re, v_im, re, im)
         reactive = load(lanes, work.power, at + w) - reactive_power(v_re, v_im, re, im)
-        to = element(symbolic.node_first, element(symbolic.row_node, r)) * w
         largest = peak(active, largest)
         store(work.residual, to, convert(solving, active))
         if r >= symbolic.num_pv:
