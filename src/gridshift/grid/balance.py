@@ -24,7 +24,7 @@ from gridshift.grid.prepared import Prepared, prepare
 from gridshift.grid.reactive import ReactiveLimits
 from gridshift.grid.scenarios import LoadScenarios, demands
 from gridshift.grid.solution import Origin
-from gridshift.grid.topology import RETAINED
+from gridshift.grid.topology import RETAINED, settled
 from gridshift.grid.workspace import Stopping
 
 BLOCK = 1024
@@ -259,13 +259,13 @@ class _Given(NamedTuple):
             return off
         if in_place and 4 * number >= len(off):
             out = self.chord_from(block, tol, CHORD_STEPS, voltage[block])
-            good = off & (out.mismatch <= tol) & (out.retained >= RETAINED**2)
+            good = off & settled(out.mismatch, out.retained, tol)
             mismatch[block][good] = out.mismatch[good]
             return good
         which = block.start + np.flatnonzero(off)
         moved = np.empty((number, voltage.shape[1]))
         out = self.chord_from(which, tol, CHORD_STEPS, moved)
-        right = (out.mismatch <= tol) & (out.retained >= RETAINED**2)
+        right = settled(out.mismatch, out.retained, tol)
         voltage[which[right]], mismatch[which[right]] = moved[right], out.mismatch[right]
         good = np.zeros_like(off)
         good[off] = right

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from gridshift.arrays import Bool, Complex, Int, Real
-from gridshift.grid.controls import Control, at_positions
+from gridshift.grid.controls import Control, alike, at_positions
 from gridshift.grid.network import Network
 from gridshift.grid.scenarios import LoadScenarios
 from gridshift.grid.solution import BatchSolution, RowStatus
@@ -138,9 +138,9 @@ class _Wishes:
 
 def _alike(network: Network, place: Real, rows: Int) -> Iterator[tuple[Int, Network]]:
     """Rows that are at the same positions, with their grid, which is made when it is its turn."""
-    positions, group = np.unique(place[rows], axis=0, return_inverse=True)
-    for g, at in enumerate(positions.tolist()):
-        yield rows[group.ravel() == g], at_positions(network, tuple(at))
+    for group in alike(place[rows]):
+        same = rows[group]
+        yield same, at_positions(network, tuple(place[same[0]].tolist()))
 
 
 def _fail(found: BatchSolution, rows: Int) -> None:

@@ -6,7 +6,7 @@ solved with them in `controlled_rows`.
 
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -188,6 +188,14 @@ class ControlCounts(NamedTuple):
         """
         moved, at_end, *numbers = (values[f"controls_{name}"] for name in cls._fields)
         return cls(moved, at_end, *(int(number) for number in numbers))
+
+
+def alike(values: Real) -> Iterator[Int]:
+    """Places of rows (n, C) of the same values, group by group."""
+    if len(values):
+        _, group = np.unique(values, axis=0, return_inverse=True)
+        for g in range(group.max() + 1):
+            yield np.flatnonzero(group.ravel() == g)
 
 
 def at_positions(network: Network, positions: tuple[float, ...]) -> Network:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from gridshift.arrays import Bool, Real
+from gridshift.arrays import Real
 from gridshift.grid.blocks import run_blocks
 from gridshift.grid.engine import ACCELERATE_FROM, CHORD_STEPS, Engine
 from gridshift.grid.kernels.shared_chord import border, shared_chord
@@ -17,7 +17,7 @@ from gridshift.grid.newton import Newton
 from gridshift.grid.prepared import Prepared
 from gridshift.grid.shared_workspace import SharedRows, SharedWork, Sharing
 from gridshift.grid.slack_shares import SharedSchedule, SlackShares, slack_entries
-from gridshift.grid.topology import RETAINED, Topology
+from gridshift.grid.topology import Topology
 from gridshift.grid.voltage_dependence import Dependence
 from gridshift.grid.workspace import NominalPoint, Stopping, interleaved
 
@@ -84,12 +84,6 @@ class DistributedSlack:
         blocks = -(-len(load_p) // engine.lanes.width)
         run_blocks(kernel, out, blocks, threads, self._spare, room)
         return out
-
-    def good(self, rows: SharedRows, limit: float) -> Bool:
-        """(R,) rows of chord steps that are solved and exceed no reactive limit that they know of,
-        with the limit of the mismatch in per unit."""
-        good = (rows.mismatch <= limit) & (rows.retained >= RETAINED**2)
-        return good & (rows.excess <= limit) if len(rows.excess) else good
 
     def scheduled(self, engine: Engine) -> Real:
         """(2 B + 6 K,) as `Engine.scheduled`, with what generators are to give."""

@@ -21,7 +21,7 @@ from gridshift.grid.kernels.statistics import NUM_OF_SCENARIO, solve_and_tally
 from gridshift.grid.network import Network
 from gridshift.grid.newton import PLAIN_STEPS, Removed, retained
 from gridshift.grid.statistics import Limits, Statistics, Workspace
-from gridshift.grid.topology import RETAINED, Topologies, Topology
+from gridshift.grid.topology import RETAINED, Topologies, Topology, settled
 from gridshift.grid.workspace import (
     Batch,
     Branches,
@@ -108,7 +108,7 @@ class Engine(Topologies):
             topology, load_p, load_q, tol=tol, threads=threads, powers=powers, loading=loading,
             device=device, limits=limits,
         )  # fmt: skip
-        good = self.settled(out, tol)
+        good = settled(out.mismatch, out.retained, limit)
         if good.all() or (topology.solved() and not topology.trusted):
             return out
         left = np.flatnonzero(~good)
@@ -147,10 +147,6 @@ class Engine(Topologies):
         kernel = partial(chord, self.lanes, self.solving, batch, branches, stopping)
         self.run_blocks(kernel, out, rows, threads)
         return out
-
-    def settled(self, out: Rows, tol: float) -> Bool:
-        """(R,) rows that chord steps have led to an operating root."""
-        return (out.mismatch <= tol * self.unit) & (out.retained >= RETAINED**2)
 
     def count_rows(
         self, topology: Topology, load_p: Real, load_q: Real, limits: Limits, *, tol: float = 1e-8,

@@ -9,6 +9,7 @@ from gridshift.grid.engine import NOWHERE, Engine
 from gridshift.grid.network import Network
 from gridshift.grid.prepared import Prepared, prepare
 from gridshift.grid.scenarios import LoadScenarios
+from gridshift.grid.topology import settled
 from gridshift.grid.workspace import FromIntact
 
 MOST_BYTES = 1 << 29
@@ -64,7 +65,9 @@ class IntactRows:
         engine, width = self._engine, self._engine.lanes.width
         found = engine.chord_rows(before.topology, loads.load_p, loads.load_q, threads=threads)
         voltage = found.voltage
-        voltage[~engine.settled(found, 1e-8)] = before.topology.point.voltage
+        voltage[~settled(found.mismatch, found.retained, 1e-8 * engine.unit)] = (
+            before.topology.point.voltage
+        )
         order = np.lexsort((found.mismatch, found.steps))
         filled = np.append(order, np.full(-len(order) % width, order[-1]))
 

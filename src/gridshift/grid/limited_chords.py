@@ -20,7 +20,7 @@ from gridshift.grid.limited_workspace import (
 )
 from gridshift.grid.network import Network
 from gridshift.grid.shared_workspace import SharedWork, Sharing
-from gridshift.grid.topology import RETAINED
+from gridshift.grid.topology import settled
 from gridshift.grid.voltage_dependence import at_voltage
 from gridshift.grid.workspace import ChordWork, NominalPoint, Stopping, interleaved
 
@@ -143,4 +143,4 @@ class Reference(NamedTuple):
 
 def solved(found: LimitedStates, limit: float) -> Bool:
     """(n,) rows of chord steps that are solved, with the limit of the mismatch in per unit."""
-    return found.settled & (found.mismatch <= limit) & (found.retained >= RETAINED**2)
+    return found.settled & settled(found.mismatch, found.retained, limit)

@@ -17,6 +17,7 @@ from gridshift.grid.reactive import ReactiveLimits
 from gridshift.grid.scenarios import LoadScenarios, demands
 from gridshift.grid.slack_shares import SlackShares
 from gridshift.grid.solution import BatchSolution, RowStatus
+from gridshift.grid.topology import settled
 
 NEAR = 1e-2
 """Mismatch, as a multiple of the tolerance base, below which rows go on from where chord steps have
@@ -70,7 +71,7 @@ def _without_limits_first(
         mismatch=rows.mismatch,
         at_limit=None if limits is None else np.zeros((num, network.num_buses), np.int8),
     )  # fmt: skip
-    left = np.flatnonzero(~slack.good(rows, tol * unit))
+    left = np.flatnonzero(~settled(rows.mismatch, rows.retained, tol * unit, rows.excess))
     if not len(left):
         return found, rows.imbalance
     near = rows.mismatch[left] < NEAR * unit

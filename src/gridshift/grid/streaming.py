@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from gridshift.arrays import Bool, Int, Real
 from gridshift.grid.blocks import run_blocks
 from gridshift.grid.controlled_rows import at_rest
-from gridshift.grid.controls import ControlCounts, grid_of_row
+from gridshift.grid.controls import ControlCounts, alike, grid_of_row
 from gridshift.grid.distributed_slack import DistributedSlack
 from gridshift.grid.engine import Engine
 from gridshift.grid.intact_rows import from_nominal
@@ -19,11 +19,12 @@ from gridshift.grid.powerflow import solve
 from gridshift.grid.prepared import Prepared, prepare
 from gridshift.grid.reactive import ReactiveLimits
 from gridshift.grid.scenarios import LoadScenarios, demands
+from gridshift.grid.shared_workspace import SharedRows
 from gridshift.grid.slack_shares import SlackShares
 from gridshift.grid.solution import BatchSolution, RowStatus
 from gridshift.grid.statistics import Limits, Statistics
-from gridshift.grid.topology import RETAINED
-from gridshift.grid.workspace import FromIntact
+from gridshift.grid.topology import settled
+from gridshift.grid.workspace import FromIntact, Rows
 
 BLOCK_BYTES = 1 << 22
 """Voltages of one block."""
@@ -146,14 +147,10 @@ def _add_voltages(statistics: Statistics, solution: BatchSolution) -> None:
         statistics.add_complex(solution.voltage)
         return
     solved = np.flatnonzero(solution.solved)
-    if not len(solved):
-        return
-    _, one, group = np.unique(
-        solution.positions[solved], axis=0, return_index=True, return_inverse=True
-    )
-    for g, at in enumerate(one.tolist()):
-        limits = statistics.limits.moved(grid_of_row(solution, int(solved[at])))
-        statistics.add_complex(solution.voltage[solved[group.ravel() == g]], limits)
+    for group in alike(solution.positions[solved]):
+        rows = solved[group]
+        limits = statistics.limits.moved(grid_of_row(solution, int(rows[0])))
+        statistics.add_complex(solution.voltage[rows], limits)
 
 
 class _Found(NamedTuple):
@@ -165,6 +162,12 @@ class _Found(NamedTuple):
     """Whether they are solved."""
     side: NDArray[np.int8] | None
     """(n, B) limits that generators are at; None: nowhere."""
+
+    @classmethod
+    def of(cls, rows: Rows | SharedRows, limit: float) -> "_Found":
+        """Of chord steps that know of reactive limits at most by how much they are exceeded."""
+        good = settled(rows.mismatch, rows.retained, limit, rows.excess)
+        return cls(rows.voltage, rows.mismatch, good, None)
 
 
 Chords = Callable[[slice], _Found]
@@ -184,7 +187,7 @@ def _chords(
 
         def shared(part: slice) -> _Found:
             found = slack.chord_rows(prepared, load_p[part], load_q[part], tol=tol, limits=limits)
-            return _Found(found.voltage, found.mismatch, slack.good(found, limit), None)
+            return _Found.of(found, limit)
 
         return shared
     if kept is None or not kept.at_nominal(prepared):
@@ -219,10 +222,7 @@ def _resting(
         found = engine.chord_rows(
             prepared.topology, load_p[part], load_q[part], tol=tol, limits=limits
         )
-        good = (found.mismatch <= limit) & (found.retained >= RETAINED**2)
-        if limits is not None:
-            good &= found.excess <= limit
-        return _Found(found.voltage, found.mismatch, good, None)
+        return _Found.of(found, limit)
 
     def resting(part: slice) -> _Found:
         found = (chords or plain)(part)

@@ -23,8 +23,22 @@ RETAINED = 0.8
 lower one counts only if it can be followed."""
 UNFOLLOWED = 0.5
 """The same for an outage of a grid that can't be followed, since it has no state without load."""
+UNKNOWN = np.empty(0)
 LARGE_GRID = 1000
 """Buses from which fewer lanes are faster, because the state no longer fits the cache."""
+
+
+def settled(mismatch: Real, retained: Real, limit: float, excess: Real = UNKNOWN) -> Bool:
+    """(R,) rows that chord steps have led to an operating root.
+
+    Args:
+        mismatch: (R,) largest one, p.u.
+        retained: (R,) squared share of the nominal voltages that is left.
+        limit: of the mismatch, p.u.
+        excess: (R,) beyond reactive limits, p.u., if rows that exceed one aren't settled.
+    """
+    good = (mismatch <= limit) & (retained >= RETAINED**2)
+    return good & (excess <= limit) if len(excess) else good
 
 
 def chord_lanes(num_buses: int) -> int:
