@@ -4,6 +4,7 @@ from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
+import pandapower as pp
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,6 +18,7 @@ from gridshift.grid.powerflow import RowStatus, nominal, solve
 from gridshift.grid.prepared import prepare, prepare_all
 from gridshift.grid.readers import read_grid
 from gridshift.grid.scenarios import LoadScenarios, named_rng, nominal_loads, sample_loads
+from gridshift.peers.case import Case
 from tests.reference.grids import branch_two_port, make_network, random_network
 from tests.reference.homotopy import operating_root
 from tests.reference.newton import dense_newton, off_balance
@@ -396,3 +398,26 @@ def test_nominal_rows_take_no_step(case118):
 def test_streams_with_other_names_are_other_streams():
     one, two = named_rng("case30", "test"), named_rng("case30", "context")
     assert one.random() != two.random()
+
+
+def test_a_state_without_load_in_which_a_bus_has_no_voltage_is_not_followed():
+    # lines of negative impedance lead to the root at 0 V of three buses of case1888rte
+    case = Case.of("case1888rte")
+    found = nominal(case.network)
+    assert found.solved.all()
+    pp.runpp(case.net, init="results", tolerance_mva=1e-8)
+    rows = [int(label.partition(":")[2]) for label in case.network.bus_labels]
+    assert np.abs(np.abs(found.voltage[0]) - case.net.res_bus.vm_pu.loc[rows]).max() < 1e-8
+
+
+@pytest.mark.parametrize("outage", ["line:24", "line:25", "line:34"])
+def test_a_bus_without_load_that_fell_to_the_root_at_0_volts_is_lifted(outage):
+    # pandapower ends at 0 V there; started from our voltages it stays
+    case = Case.of("case145", (outage,))
+    found = nominal(case.network)
+    assert found.solved.all()
+    assert np.abs(found.voltage[0]).min() > 0.9
+    assert off_balance(case.network, found.voltage[0], case.network.load_power) < 1e-9
+    size, angle = np.abs(found.voltage[0]), np.angle(found.voltage[0], deg=True)
+    pp.runpp(case.net, tolerance_mva=1e-8, init_vm_pu=size, init_va_degree=angle)
+    assert np.abs(case.net.res_bus.vm_pu - np.abs(found.voltage[0])).max() < 1e-8

@@ -11,12 +11,14 @@ from gridshift.errors import GridshiftWarning
 from gridshift.grid.contingency import assess
 from gridshift.grid.network import BusKind
 from gridshift.grid.powerflow import nominal, solve
+from gridshift.grid.prepared import prepare
 from gridshift.grid.readers import read_grid
 from gridshift.grid.readers.pandapower_network import network_from_pandapower
 from gridshift.grid.scenarios import sample_loads
-from gridshift.grid.supplied import supplied_part
+from gridshift.grid.supplied import standing_apart, supplied_part
 from tests.reference import pandapower_equations as reference
 from tests.reference.grids import branch_two_port, make_network
+from tests.reference.newton import dense_newton
 
 STD = {"r_ohm_per_km": 0.1, "x_ohm_per_km": 0.4, "c_nf_per_km": 10.0, "max_i_ka": 1.0}
 
@@ -283,3 +285,37 @@ def test_scenarios_of_the_part_are_those_of_its_loads():
     expected = solve(small, type(drawn)(load_p=drawn.load_p[:, 1:], load_q=drawn.load_q[:, 1:]))
     found = solve(part.network, drawn.of_loads(part.loads))
     assert np.abs(found.voltage - expected.voltage).max() < 1e-10
+
+
+def splits(grid, most=6):
+    """Outages of single branches that cut buses off but leave some to solve, evenly chosen."""
+    network = read_grid(grid)
+    found = []
+    for label in network.elements:
+        left = network.without([label])
+        if 0 < len(left.cut_off_buses()) < network.num_buses - len(network.slack):
+            found.append(left)
+    return network, found[:: -(-len(found) // most)]
+
+
+@pytest.mark.parametrize("grid", ["case57", "case89pegase", "case300", "create_cigre_network_mv"])
+def test_where_buses_stand_apart_the_rest_has_the_voltages_of_a_grid_of_its_own(grid):
+    network, outages = splits(grid)
+    loads = sample_loads(network, np.random.default_rng(1), 5, spread=0.2, regime="fixed")
+    for left in outages:
+        apart, part = standing_apart(left), supplied_part(left)
+        prepared = prepare(apart)
+        assert prepared.solved
+        assert not len(prepared.cut_off)
+        found = prepared.engine.chord_rows(prepared.topology, loads.load_p, loads.load_q, tol=1e-10)
+        good = found.mismatch <= 1e-10 * network.tolerance_base
+        assert good.any()
+        voltage = found.voltage.view(np.complex128)
+        for row in np.flatnonzero(good):
+            demand = loads.load_power[row][part.loads]
+            start = part.network.v_start
+            theirs, converged = dense_newton(part.network, start, demand, tol=1e-11)
+            assert converged
+            assert np.abs(voltage[row, part.buses] - theirs).max() < 1e-8
+        before = prepare(network).voltage
+        assert np.array_equal(voltage[0, [*apart.apart]], before[[*apart.apart]])

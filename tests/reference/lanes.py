@@ -56,6 +56,10 @@ def peak(a, so_far):
     return np.maximum(np.abs(a), so_far)
 
 
+def if_zero(a, yes, no):
+    return np.where(a == 0, yes, no)
+
+
 def convert(lanes, a):
     return a.astype(lanes.dtype)
 

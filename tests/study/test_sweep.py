@@ -335,6 +335,31 @@ def test_lost_demand_ranks_first_whatever_is_generated_beside_it(tmp_path):
     assert "line:3" in {row.outage for row in studied.rows}
 
 
+@pytest.mark.parametrize("grid", ["case30", "case57", "create_cigre_network_mv"])
+def test_outages_that_split_are_the_same_on_the_grid_as_on_a_part_of_it(grid, monkeypatch):
+    config = ScreenConfig(grid=grid, contingencies="all", num_scenarios=40, workers=1)
+    fast = {row.outage: row for row in screen(config).rows}
+    monkeypatch.setattr(
+        "gridshift.study.outage._on_grid",
+        lambda setting, after: after.network if after.whole else None,
+    )
+    slow = {row.outage: row for row in screen(config).rows}
+    assert any(row.status == "islanded" for row in slow.values())
+    for outage, row in slow.items():
+        mine, theirs = fast[outage].stored(), row.stored()
+        for name in theirs.keys() - {"cost", "num_solves"}:
+            if name.endswith(("_p5", "_p95", "_p99")):  # of histograms, whose bins have edges
+                assert np.array_equal(np.isnan(mine[name]), np.isnan(theirs[name]))
+                close = 1 / 64
+            else:
+                close = 1e-6
+            if isinstance(theirs[name], float | np.ndarray | dict):
+                approx = pytest.approx(theirs[name], abs=close, rel=1e-6, nan_ok=True)
+                assert mine[name] == approx, (outage, name)
+            else:
+                assert mine[name] == theirs[name], (outage, name)
+
+
 def test_where_only_generation_is_cut_off_the_rest_is_solved_as_pandapower_solves_it(tmp_path):
     net = hub()
     network = network_from_pandapower(net, name="hub", origin="test")

@@ -18,7 +18,7 @@ from gridshift.grid.blocks import run_blocks, taken
 from gridshift.grid.following import Origin, follow
 from gridshift.grid.kernels.chord import chord
 from gridshift.grid.kernels.statistics import NUM_OF_SCENARIO, solve_and_tally
-from gridshift.grid.network import Network
+from gridshift.grid.network import BusKind, Network
 from gridshift.grid.newton import PLAIN_STEPS, Removed, retained
 from gridshift.grid.statistics import Limits, Statistics, Workspace
 from gridshift.grid.topology import RETAINED, Topologies, Topology, settled
@@ -43,7 +43,9 @@ NEAR = 1e-2
 steps have led."""
 ACCELERATE_NEAR = 1
 """The same for rows that start from their solutions on the intact grid: decision 0010."""
-NOWHERE = FromIntact(np.empty(0), np.empty(0), np.empty(0), np.empty(0, np.int64))
+NOWHERE = FromIntact(
+    np.empty(0), np.empty(0), np.empty(0), np.empty(0, np.int64), np.empty(0, np.int64)
+)
 CHUNK = 512
 """Rows that go to Newton's method at a time: bounds the memory they need."""
 
@@ -245,7 +247,12 @@ class Engine(Topologies):
         self, topology: Topology, load_p: Real, load_q: Real, limits: Real | None = None
     ) -> Batch:
         """Rows of demands (R, L) on a topology, as the kernels take them."""
-        known = self.symbolic, topology.point, self.load_bus, self.scheduled, self.set_point
+        load_bus, scheduled = self.load_bus, self.scheduled
+        if len(topology.apart):  # what is drawn there is put to a slack bus, which takes anything
+            slack = np.int32(np.flatnonzero(self.kind == BusKind.SLACK)[0])
+            load_bus = np.where(np.isin(load_bus, topology.apart), slack, load_bus)
+            scheduled = self.without_power_at(topology.apart, scheduled)
+        known = self.symbolic, topology.point, load_bus, scheduled, self.set_point
         limits = np.empty(0) if limits is None else limits
         return Batch(*known, load_p, load_q, limits, self.dependence)
 

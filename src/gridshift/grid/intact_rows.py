@@ -58,7 +58,7 @@ class IntactRows:
             found = self._known[which]
         nominal, was = topology.point.voltage, before.topology.point.voltage
         turn = nominal.view(np.complex128) / was.view(np.complex128)
-        return found._replace(turn=turn.view(np.float64))
+        return found._replace(turn=turn.view(np.float64), apart=topology.apart)
 
     def _solved(self, before: Prepared, loads: LoadScenarios, threads: int) -> FromIntact:
         """Rows of chord steps; those that these don't settle are at the nominal point."""
@@ -75,7 +75,7 @@ class IntactRows:
             return values[filled].reshape(-1, width, values.shape[1]).transpose(0, 2, 1).ravel()
 
         power = engine.injected(loads.load_p, loads.load_q)
-        return FromIntact(in_lanes(voltage), in_lanes(power), np.empty(0), order)
+        return FromIntact(in_lanes(voltage), in_lanes(power), np.empty(0), order, NOWHERE.apart)
 
 
 def num_kept(network: Network, num_rows: int) -> int:

@@ -119,6 +119,8 @@ class Network:
     """The network that this one is an outage of; None for the one that was read."""
     outaged: tuple[str, ...] = ()
     """Elements taken out by `without`, sorted."""
+    apart: tuple[int, ...] = ()
+    """Buses that `supplied.standing_apart` has taken out of the equations, ascending."""
 
     def __post_init__(self) -> None:
         gens, branches = (len(self.gen_bus),), (self.num_branches,)
@@ -273,17 +275,21 @@ class Network:
             on[rows] = False
         on.setflags(write=False)
         out = tuple(sorted({*self.outaged, *outage}))
-        left = object.__new__(Network)  # faster than `replace`, as nothing else is to be checked
-        vars(left).update({name: getattr(self, name) for name in _FIELDS})
-        vars(left).update(branch_in_service=on, outage_of=self.intact, outaged=out)
+        return self.but(branch_in_service=on, outage_of=self.intact, outaged=out)
+
+    def but(self, **changes: object) -> "Network":
+        """As `dataclasses.replace`, and faster: nothing is checked."""
+        left = object.__new__(Network)
+        vars(left).update({name: getattr(self, name) for name in _FIELDS} | changes)
         return left
 
     def cut_off_buses(self) -> Int:
-        """Buses without a path to any slack bus over branches in service, ascending."""
+        """Buses without a path to a slack bus, ascending; those that stand apart don't count."""
         from gridshift.grid.kernels.graph import unreachable  # numba, which reading doesn't need
 
         on = self.branch_in_service.copy()  # a kernel is compiled for arrays that can be written
-        return unreachable(self.branch_from, self.branch_to, on, self.bus_kind == BusKind.SLACK)
+        found = unreachable(self.branch_from, self.branch_to, on, self.bus_kind == BusKind.SLACK)
+        return np.setdiff1d(found, self.apart) if self.apart else found
 
     @cached_property
     def tolerance_base(self) -> float:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
+import scipy.sparse as sp
 
 from gridshift.arrays import Int, Real
 from gridshift.grid.blocks import run_blocks
@@ -22,6 +23,9 @@ PLAIN_STEPS = 12
 """Full Newton steps before a state is followed instead."""
 UNTRUSTED_GROWTH = 1e8
 """Multiplier in the elimination above which a topology is left to a pivoting factorisation."""
+
+NO_VOLTAGE = 0.1
+"""Magnitude, p.u., below which a bus of a state without load is at its trivial root, 0 V."""
 
 Removed = tuple[int, ...]
 """Branches that a topology lacks."""
@@ -46,6 +50,12 @@ class Newton:
         self.in_service = intact.branch_in_service
         self.branch_y = np.where(intact.branch_in_service[:, None], intact.branch_y, 0)
         self._spare: list[NewtonWork] = []
+
+    def without_power_at(self, buses: Int, power: Real) -> Real:
+        """Specified powers (2 B + 6 K,) with none at these buses."""
+        power = power.copy()
+        power[2 * buses], power[2 * buses + 1] = 0.0, 0.0
+        return power
 
     def states(
         self,
@@ -85,17 +95,22 @@ class Newton:
         run_blocks(kernel, out, blocks, threads, self._spare, self.newton_work)
         return out
 
-    def no_load(self, removed: Removed) -> Origin | None:
-        """The state without load and generation; None if there is none to be trusted."""
+    def admittance_without(self, removed: Removed) -> sp.csr_array:
+        """(B, B) bus admittance matrix of a topology."""
         y = self.branch_y.copy()
         y[list(removed)] = 0
-        admittance = bus_admittance(self.branch_from, self.branch_to, y, self.shunt)
+        return bus_admittance(self.branch_from, self.branch_to, y, self.shunt)
+
+    def no_load(self, removed: Removed) -> Origin | None:
+        """The state without load and generation; None if there is none to be trusted."""
+        admittance = self.admittance_without(removed)
         source = self.source_start.view(np.complex128)
         start = interleaved(no_load_start(admittance, self.kind, self.set_point, source))
         nothing = np.zeros_like(self.nominal_power)
         found = self.states([removed], start=start[None], power=nothing[None],
                             tol=1e-8 * self.unit)  # fmt: skip
         sound = found.growth[0] <= UNTRUSTED_GROWTH and found.orientation[0] != 0
+        sound = sound and np.abs(found.voltage[0].view(np.complex128)).min() > NO_VOLTAGE
         if not (found.mismatch[0] <= 1e-8 * self.unit and sound):
             return None
         return Origin(nothing, found.voltage[0], float(found.orientation[0]))

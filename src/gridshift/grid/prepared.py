@@ -73,9 +73,10 @@ def prepare_all(networks: Sequence[Network], *, anew: bool = False) -> list[Prep
     if new:
         engine = Engine.of(new[0])
         assert all(n.intact is new[0].intact for n in new)
-        topologies = engine.prepare([n.removed_branches for n in new])
+        topologies = engine.prepare([n.removed_branches for n in new], apart=[n.apart for n in new])
         for network, topology in zip(new, topologies, strict=True):
-            if not (topology.solved() or topology.trusted or len(topology.cut_off)):
+            hopeless = len(topology.cut_off) or len(topology.apart)
+            if not (topology.solved() or topology.trusted or hopeless):
                 topology = _with_pivoting(network, engine, topology)
             _TOPOLOGIES[network] = topology
     return [Prepared(n, Engine.of(n), _TOPOLOGIES[n]) for n in networks]

@@ -73,10 +73,15 @@ class Limits(NamedTuple):
         )
 
     def without(self, network: Network) -> "Limits":
-        """The same limits where this network's branches are out of service."""
+        """The same limits where branches of this network are out and buses stand apart."""
         gone = ~network.branch_in_service[self.rated]
         y = np.where(gone[:, None], 0.0, self.admittance.reshape(-1, 8))
-        return self._replace(admittance=y.ravel())
+        found = self._replace(admittance=y.ravel())
+        if not network.apart:
+            return found
+        per_half_width = self.per_half_width.copy()
+        per_half_width[[*network.apart]] = 0.0
+        return found._replace(per_half_width=per_half_width)
 
     def moved(self, network: Network) -> "Limits":
         """The same limits with the admittances of this network."""

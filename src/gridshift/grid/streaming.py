@@ -23,6 +23,7 @@ from gridshift.grid.shared_workspace import SharedRows
 from gridshift.grid.slack_shares import SlackShares
 from gridshift.grid.solution import BatchSolution, RowStatus
 from gridshift.grid.statistics import Limits, Statistics
+from gridshift.grid.supplied import supplied_part
 from gridshift.grid.topology import settled
 from gridshift.grid.workspace import FromIntact, Rows
 
@@ -96,7 +97,8 @@ def stream_rows(
     solved together afterwards.
 
     Args:
-        network: the topology, which leaves no bus without supply.
+        network: the topology, which leaves no bus without supply but those that stand apart; with
+            such only plain rows: no reactive limits, distributed slack or controls.
         limits: what the voltages are counted against, of this topology.
         controls: let tap changers, shunts and phase shifters move.
         start: where rows that take plain chord steps start on a topology (`IntactRows`).
@@ -121,6 +123,9 @@ def stream_rows(
         size = rows_at_once(prepared.engine, len(load_p))
         statistics, mismatch = _in_blocks(chords, limits, len(load_p), size, threads, at_limit)
     left = np.flatnonzero(np.isnan(mismatch))
+    if network.apart and len(left):
+        mismatch[left] = _on_rest(prepared, loads.rows(left), statistics, tol, threads)
+        left = left[:0]
     counts = ControlCounts.at_rest(network, len(mismatch) - len(left))
     most = max(1, MOVED_BYTES // (16 * network.num_buses)) if moving else max(1, len(left))
     for first in range(0, len(left), most):
@@ -139,6 +144,18 @@ def stream_rows(
             counts = counts.plus(ControlCounts.of(network, positions, unsettled=unsettled))
     counts = counts if controls else None
     return Streamed(statistics, mismatch, at_limit[:2, :-1], int(at_limit[2, -1]), counts)
+
+
+def _on_rest(
+    prepared: Prepared, loads: LoadScenarios, statistics: Statistics, tol: float, threads: int
+) -> Real:
+    """Solve and count rows on what is left of a grid that buses stand apart of: mismatches."""
+    part = supplied_part(prepared.network)
+    found = solve(part.network, loads.of_loads(part.loads), tol=tol, threads=threads)
+    voltage = np.tile(prepared.voltage, (loads.num_rows, 1))
+    voltage[:, part.buses] = found.voltage
+    statistics.add_complex(voltage)
+    return np.where(found.solved, found.mismatch, np.nan)
 
 
 def _add_voltages(statistics: Statistics, solution: BatchSolution) -> None:

@@ -36,9 +36,27 @@ def _spread(values: Real, rows: Int, size: int) -> Real:
     return found
 
 
+def standing_apart(network: Network) -> Network:
+    """The grid of which buses without supply stand apart: nothing leads to them, they draw nothing
+    and keep their voltages. The rest is solved as any outage of the grid as read, and much faster
+    than a part of its own; plain rows only, see `stream_rows`."""
+    buses = network.cut_off_buses()
+    ends = np.isin(network.branch_from, buses) | np.isin(network.branch_to, buses)
+    left = network.but(branch_in_service=network.branch_in_service & ~ends)
+    return without_limits_at(left, (*buses.tolist(),))
+
+
+def without_limits_at(network: Network, apart: tuple[int, ...]) -> Network:
+    """The network of which these buses stand apart, and so have no voltage limits."""
+    limits = {name: getattr(network, name).copy() for name in ("bus_v_min", "bus_v_max")}
+    for values in limits.values():
+        values[[*apart]] = np.nan
+    return network.but(apart=apart, **limits) if apart else network
+
+
 def supplied_part(network: Network, *, lost_loads: Int | None = None) -> SuppliedPart:
     """The part of the grid that has a path to a slack bus: the grid that a solver goes on with."""
-    dead = network.cut_off_buses()
+    dead = np.union1d(network.cut_off_buses(), np.array(network.apart, np.int64))
     buses = np.setdiff1d(np.arange(network.num_buses), dead)
     number = np.full(network.num_buses, -1)
     number[buses] = np.arange(len(buses))
@@ -75,5 +93,6 @@ def supplied_part(network: Network, *, lost_loads: Int | None = None) -> Supplie
         branch_to=ends[1][branches],
         controls=of_part(network, number, branch_number),
         outage_of=None,
+        apart=(),
     )
     return SuppliedPart(whole=network, network=part, buses=buses, loads=loads, branches=branches)

@@ -12,8 +12,15 @@ from gridshift.grid.following import follow
 from gridshift.grid.kernels.graph import unreachable
 from gridshift.grid.kernels.lanes import Lanes, vector_bits
 from gridshift.grid.network import BusKind, Network
-from gridshift.grid.newton import PLAIN_STEPS, UNTRUSTED_GROWTH, Newton, Removed, retained
-from gridshift.grid.workspace import NominalPoint, States
+from gridshift.grid.newton import (
+    NO_VOLTAGE,
+    PLAIN_STEPS,
+    UNTRUSTED_GROWTH,
+    Newton,
+    Removed,
+    retained,
+)
+from gridshift.grid.workspace import NominalPoint, States, interleaved
 
 KEPT_STEPS, RENEWALS = 8, 2
 """Steps of a topology's nominal point that keep their factors after the first `RENEWALS` ones; full
@@ -57,6 +64,8 @@ class Topology:
     """Branches that it lacks."""
     cut_off: Int
     """Buses without a path to a slack bus, ascending; with any, the nominal point is not solved."""
+    apart: Int
+    """Buses that have none either and stand apart: they keep their voltages."""
     point: NominalPoint
     mismatch: float
     """Largest mismatch, as a multiple of the tolerance base."""
@@ -112,23 +121,35 @@ class Topologies(Newton):
         return next(known, None)
 
     def prepare(
-        self, removed: Sequence[Removed], *, start: Real | None = None, tol: float = 1e-10
-    ) -> list[Topology]:
-        """Nominal point and factors of topologies, each given by the branches it lacks."""
-        cut_off = [self.cut_off(gone) for gone in removed]
-        whole = [gone for gone, cut in zip(removed, cut_off, strict=True) if not len(cut)]
-        split = [gone for gone, cut in zip(removed, cut_off, strict=True) if len(cut)]
-        found: dict[Removed, tuple[States, int, bool]] = {}
+        self, removed: Sequence[Removed], *, apart: Sequence[Sequence[int]] = (),
+        start: Real | None = None, tol: float = 1e-10,
+    ) -> list[Topology]:  # fmt: skip
+        """Nominal point and factors of topologies, each given by the branches it lacks.
+
+        Args:
+            apart: buses of each that stand apart (`standing_apart`); () for none at all.
+        """
+        aside = [np.array(one, np.int64) for one in apart or [()] * len(removed)]
+        cut_off = [
+            np.setdiff1d(self.cut_off(gone), one) for gone, one in zip(removed, aside, strict=True)
+        ]
+        whole = [t for t, cut in enumerate(cut_off) if not len(cut)]
+        split = [t for t, cut in enumerate(cut_off) if len(cut)]
+        found: dict[int, tuple[States, int, bool]] = {}
         if whole:
-            out, operating = self.nominal(whole, start=start, tol=tol, keep=True)
-            found |= {r: (out, t, bool(operating[t])) for t, r in enumerate(whole)}
+            out, operating = self.nominal(
+                [removed[t] for t in whole], apart=[aside[t] for t in whole], start=start, tol=tol,
+                keep=True,
+            )  # fmt: skip
+            found |= {t: (out, at, bool(operating[at])) for at, t in enumerate(whole)}
         if split:
-            at = self.start[None], self.nominal_power[None]
-            out = self.states(split, start=at[0], power=at[1], tol=0.0, max_steps=0, keep=True)
-            found |= {r: (out, t, False) for t, r in enumerate(split)}
+            out = self.states(
+                [removed[t] for t in split], start=self.start[None],
+                power=self.nominal_power[None], tol=0.0, max_steps=0, keep=True,
+            )  # fmt: skip
+            found |= {t: (out, at, False) for at, t in enumerate(split)}
         return [
-            self._topology(gone, cut, *found[gone])
-            for gone, cut in zip(removed, cut_off, strict=True)
+            self._topology(removed[t], cut_off[t], aside[t], *found[t]) for t in range(len(removed))
         ]
 
     def cut_off(self, removed: Removed) -> Int:
@@ -141,6 +162,7 @@ class Topologies(Newton):
         self,
         removed: Sequence[Removed],
         *,
+        apart: Sequence[Int] = (),
         start: Real | None = None,
         tol: float = 1e-10,
         max_steps: int = 20,
@@ -151,6 +173,7 @@ class Topologies(Newton):
 
         Args:
             removed: branches that each topology lacks.
+            apart: buses of each that stand apart; () for none at all.
             start: (2 B,) start of all; `Engine.start` by default.
             tol: largest mismatch, as a multiple of the tolerance base.
             keep: write factors and admittances as well, for solving rows.
@@ -160,19 +183,23 @@ class Topologies(Newton):
         """
         tol = tol * self.unit
         start = self.start if start is None else start
-        solve = partial(
-            self.states, start=start[None], power=self.nominal_power[None], tol=tol, keep=keep,
-            threads=threads,
-        )  # fmt: skip
+        power = self.nominal_power[None]
+        aside = [t for t, one in enumerate(apart) if len(one)]
+        if aside:
+            power = np.stack([self.without_power_at(one, self.nominal_power) for one in apart])
+        solve = partial(self.states, start=start[None], tol=tol, keep=keep, threads=threads)
         kept = min(max_steps, KEPT_STEPS)
-        out = solve(removed, renewals=RENEWALS, max_steps=kept)
+        out = solve(removed, power=power, renewals=RENEWALS, max_steps=kept)
         failed = np.flatnonzero(~(out.mismatch <= tol))
         if len(failed):
             most = min(max_steps, PLAIN_STEPS)
-            again = solve([removed[t] for t in failed.tolist()], renewals=most, max_steps=most)
+            again = solve(
+                [removed[t] for t in failed.tolist()], power=power[failed] if aside else power,
+                renewals=most, max_steps=most,
+            )  # fmt: skip
             out.replace(failed, again, np.ones(len(failed), bool))
         operating = self._as_the_intact_grid(out, tol)
-        for t in np.flatnonzero(~operating).tolist():
+        for t in np.setdiff1d(np.flatnonzero(~operating), aside).tolist():
             operating[t] = self._follow_topology(removed[t], out, t, tol, max_steps)
         return out, operating
 
@@ -193,6 +220,8 @@ class Topologies(Newton):
         Where there is no state without load to follow it from, the intact grid's root counts as it
         was found, and an outage's if it retains half of the intact grid's voltages.
         """
+        if self._lift_dead_buses(removed, out, t, tol):
+            return True
         origin = self.no_load(removed)
         if origin is None or not out.growth[t] <= UNTRUSTED_GROWTH:
             known = self._known
@@ -214,12 +243,34 @@ class Topologies(Newton):
         out.replace(np.array([t]), point, np.array([True]))
         return True
 
+    def _lift_dead_buses(self, removed: Removed, out: States, t: int, tol: float) -> bool:
+        """Start again where buses without injection have gone to 0 V, which is a root for them
+        whatever their neighbours do: from what these give them. Whether `out` has the operating
+        root then."""
+        power = self.nominal_power[: 2 * self.num_buses].view(np.complex128)[self.pq]
+        size = np.abs(out.voltage[t].view(np.complex128)[self.pq])
+        dead = self.pq[(size < NO_VOLTAGE) & (power == 0)]
+        if not len(dead):
+            return False
+        y, start = self.admittance_without(removed), self.start.view(np.complex128).copy()
+        start[dead] = 0
+        start[dead] = -np.linalg.lstsq(y[dead][:, dead].toarray(), y[dead] @ start, rcond=None)[0]
+        found = self.states(
+            [removed], start=interleaved(start)[None], power=self.nominal_power[None], tol=tol,
+            keep=len(out.factors) > 0,
+        )  # fmt: skip
+        if not self._as_the_intact_grid(found, tol)[0]:
+            return False
+        out.replace(np.array([t]), found, np.array([True]))
+        return True
+
     def _topology(
-        self, removed: Removed, cut_off: Int, out: States, t: int, operating: bool
+        self, removed: Removed, cut_off: Int, apart: Int, out: States, t: int, operating: bool
     ) -> Topology:
         return Topology(
             removed=removed,
             cut_off=cut_off,
+            apart=apart,
             point=self._point(out, t),
             mismatch=float(out.mismatch[t]) / self.unit,
             steps=int(out.steps[t]),

@@ -97,6 +97,8 @@ class FromIntact(NamedTuple):
     """(2 B,) nominal voltages after the outage over those before, real and imaginary parts."""
     order: Int
     """(R,) which row is where: rows that take as many steps are neighbours."""
+    apart: Int
+    """Buses that stand apart after the outage, where nothing is injected."""
 
 
 class Branches(NamedTuple):

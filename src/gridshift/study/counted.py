@@ -15,6 +15,8 @@ from gridshift.study.setting import Setting
 
 SEEN = 1e-9
 """Expected violation from which a bus or branch is named."""
+CHANGED = 1e-6
+"""The same of what an outage adds: two solutions at a tolerance of 1e-8 differ by less."""
 
 
 def counted(
@@ -47,7 +49,7 @@ def counted(
         "any_emergency": risk.any_emergency,
         "emergency_branch": _label(network.branch_labels, emergency),
         "emergency_probability": _at(risk.emergency_probability, emergency),
-        "shift": float(np.abs(mean - setting.voltage).mean()),
+        "shift": float(np.delete(np.abs(mean - setting.voltage), network.apart).mean()),
         "worst_bus": _label(network.bus_labels, bus),
         "worst_bus_probability": _at(risk.bus_probability, bus),
         "worst_bus_share": _at(risk.worst_bus_share, bus),
@@ -150,11 +152,11 @@ def added(row: dict[str, Any], reference: OutageRow, network: Network) -> dict[s
     if not len(row.get("bus_violation", ())):
         return told
     outside, before = row["bus_violation"], reference.bus_violation
-    bus = _worst(outside - _known(before))
+    bus = _worst(outside - _known(before), CHANGED)
     probability = sum(
         _known(row[name]) - _known(getattr(reference, name)) for name in ("bus_under", "bus_over")
     )
-    branch = _worst(row["branch_overload"] - _known(reference.branch_overload))
+    branch = _worst(row["branch_overload"] - _known(reference.branch_overload), CHANGED)
     overloaded = row["branch_overload_probability"] - _known(reference.branch_overload_probability)
     return told | {
         "added_bus": _label(network.bus_labels, bus),
@@ -188,11 +190,11 @@ def _arrays(risk: Risk) -> dict[str, Real]:
     }
 
 
-def _worst(size: Real) -> int | None:
+def _worst(size: Real, least: float = SEEN) -> int | None:
     """Entry with the largest size; None if there is none of a size that counts."""
     size = _known(size)
     at = int(size.argmax()) if size.size else 0
-    return at if size.size and size[at] > SEEN else None
+    return at if size.size and size[at] > least else None
 
 
 def _known(values: Real) -> Real:

@@ -14,7 +14,8 @@ from gridshift.grid.network import Network
 from gridshift.grid.powerflow import RowStatus, nominal, solve
 from gridshift.grid.prepared import prepare, prepare_all
 from gridshift.grid.slack_shares import scheduled_near
-from gridshift.grid.supplied import SuppliedPart, supplied_part
+from gridshift.grid.supplied import SuppliedPart, standing_apart, supplied_part
+from gridshift.grid.voltage_dependence import dependent_loads
 from gridshift.study.counted import added
 from gridshift.study.risk import lost_supply_severity, severity
 from gridshift.study.row import BY_BRANCH, BY_BUS, FAILED, Clock, OutageRow
@@ -66,8 +67,8 @@ def count_scenarios(setting: Setting, outage: Outage, rows: slice) -> dict[str, 
     after = _after(setting, outage)
     if isinstance(after, dict):
         return {}
-    network = after.network
-    if not after.whole:
+    network = _on_grid(setting, after)
+    if network is None or (network.apart and not prepare(network).solved):
         part = _supplied(setting, after)
         setting, network = _on_part(setting, part), part.network
     if network.num_buses == len(network.slack) or not prepare(network).solved:
@@ -91,10 +92,9 @@ def _after(setting: Setting, outage: Outage) -> "AfterOutage | dict[str, Any]":
 def _prepared(
     setting: Setting, after: "dict[int, AfterOutage | dict[str, Any]]", clocks: list[Clock]
 ) -> "dict[int, dict[str, Any] | Solving]":
-    """Those that stay in one piece and have a nominal solution, prepared together."""
-    left = {
-        i: one.network for i, one in after.items() if isinstance(one, AfterOutage) and one.whole
-    }
+    """Those that are solved on the grid itself and have a nominal solution, prepared together."""
+    grids = {i: _on_grid(setting, one) for i, one in after.items() if isinstance(one, AfterOutage)}
+    left = {i: grid for i, grid in grids.items() if grid is not None}
     try:
         prepare_all([*left.values()])
     except PROBLEMS:  # then each is tried alone
@@ -115,8 +115,12 @@ def _row(
     clock = clock if together else Clock()
     try:
         row = found.row() if isinstance(found, Solving) else found
-        if row is None:
-            row = after if isinstance(after, dict) else _studied(setting, outage, after, clock)
+        if isinstance(after, dict):
+            row = after
+        elif row is None:
+            row = _studied(setting, outage, after, clock)
+        elif isinstance(found, Solving) and not after.whole:
+            row = _told_of_rest(after, row, _lost(setting, outage, after))
     except PROBLEMS as error:
         row = _failed(str(error))
     if not np.isfinite(row["severity"]):  # must not rank, and least of all as harmless
@@ -162,8 +166,10 @@ def _rest(setting: Setting, outage: Outage, after: AfterOutage, clock: Clock) ->
     Every scenario of the rest is solved, as a surrogate of the whole grid knows nothing of it.
     Demand that is cut off is lost, which is the severity.
     """
-    intact, cut = setting.network, after.cut_off
-    row = _lost(intact, outage, after)
+    cut, row = after.cut_off, _lost(setting, outage, after)
+    grid = _on_grid(setting, after)
+    if grid is not None and prepare(grid).solved:
+        return _told_of_rest(after, solved(setting, grid, clock), row)
     part = _supplied(setting, after)
     if part.network.num_buses == len(part.network.slack):
         row["reason"] += "; nothing is left to solve"
@@ -185,6 +191,34 @@ def _rest(setting: Setting, outage: Outage, after: AfterOutage, clock: Clock) ->
     studied = solved(rest, part.network, clock)
     studied |= {name: part.bus_values(studied[name]) for name in BY_BUS if name in studied}
     studied |= {name: part.branch_values(studied[name]) for name in BY_BRANCH}
+    return _told_of_rest(after, studied, row)
+
+
+def _on_grid(setting: Setting, after: AfterOutage) -> Network | None:
+    """What is left, if the equations of the intact grid solve it: in one piece, or with buses
+    without supply that stand apart. None where the supplied part has to be a grid of its own."""
+    network, cut, config = after.network, after.cut_off, setting.config
+    if after.whole:
+        return network
+    plain = not (config.q_limits or setting.shares or config.controls)
+    if not plain or not after.branches_alone:
+        return None
+    nothing_left = network.num_buses - len(cut) == len(network.slack)
+    if nothing_left or len(dependent_loads(network)):
+        return None
+    return standing_apart(network)
+
+
+def _told_of_rest(
+    after: AfterOutage, studied: dict[str, Any], row: dict[str, Any]
+) -> dict[str, Any]:
+    """What was found on the rest, and what the outage leaves without supply: there it has NaN."""
+    network, cut = after.network, after.cut_off
+    ends = np.isin(network.branch_from, cut) | np.isin(network.branch_to, cut)
+    for names, where in ((BY_BUS, cut), (BY_BRANCH, ends)):
+        for name in names:
+            if name in studied:
+                studied[name][where] = np.nan
     if len(cut):
         row["reason"] += "; the rest is solved without them"
     if row["mw_cut_off"] > 0:
@@ -207,9 +241,9 @@ def _on_part(setting: Setting, part: SuppliedPart) -> Setting:
     )
 
 
-def _lost(intact: Network, outage: Outage, after: AfterOutage) -> dict[str, Any]:
+def _lost(setting: Setting, outage: Outage, after: AfterOutage) -> dict[str, Any]:
     """What the outage leaves without supply."""
-    cut = after.cut_off
+    intact, cut = setting.network, after.cut_off
     if not len(cut):
         return {"mw_cut_off": 0.0, "status": RowStatus.SOLVED.text, "reason": ""}
     demand, generation = demand_at(intact, cut), generation_at(intact, cut)

@@ -14,7 +14,7 @@ from gridshift.study.store import task_key
 from gridshift.trial.exact import EXACT
 from gridshift.version import VERSION
 
-FORMAT = 8
+FORMAT = 9
 """Raised whenever stored rows change their meaning; older ones are then recomputed."""
 TOGETHER = 16
 """Outages at most whose topologies are prepared together: a multiple of Newton's lanes."""

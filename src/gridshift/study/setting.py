@@ -14,6 +14,7 @@ from gridshift.grid.network import Network
 from gridshift.grid.scenarios import LoadScenarios, Scenarios, named_rng, sample_loads
 from gridshift.grid.slack_shares import SlackShares
 from gridshift.grid.statistics import Limits
+from gridshift.grid.supplied import without_limits_at
 from gridshift.study.row import OutageRow
 from gridshift.study.screening import ScreenConfig
 from gridshift.study.spread import SpreadOfLoads
@@ -77,7 +78,7 @@ class Setting:
         """
         if network.intact is self.network.intact and network.num_buses == self.network.num_buses:
             limited, limits = self.intact
-            return limited, limits.without(network)
+            return without_limits_at(limited, network.apart), limits.without(network)
         limited = self.limited(network)
         return limited, Limits.of(limited)
 

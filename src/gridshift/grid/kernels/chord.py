@@ -144,6 +144,10 @@ def begin_from_intact(lanes, solving, batch, intact, block, work):
     w = width(lanes)
     for q in range(0, len(work.power), w):
         store(work.power, q, load(lanes, intact.power, block * len(work.power) + q))
+    for r in range(len(intact.apart)):
+        q = 2 * element(intact.apart, r) * w
+        store(work.power, q, fill(lanes, 0.0))
+        store(work.power, q + w, fill(lanes, 0.0))
     for bus in range(len(batch.set_point)):
         q = 2 * bus
         turn_re = fill(lanes, element(intact.turn, q))

@@ -144,22 +144,26 @@ def add_parts(lanes, symbolic, e, admittance):
 
 @compiled
 def remove(symbolic, begin, end, removed, lane, admittance):
-    """Sum the touched entries anew without the removed branches: no rounding is left behind."""
+    """Sum the touched entries anew without the removed branches: no rounding is left behind.
+
+    Where no branch is left the shunt goes as well: nothing leads to that bus.
+    """
     for r in range(begin, end):
         for corner in range(4):
             e = symbolic.branch_entry[removed[r], corner]
             if e < 0:
                 continue
-            re, im = 0.0, 0.0
+            re, im, left = 0.0, 0.0, False
             for c in range(symbolic.part_ptr[e], symbolic.part_ptr[e + 1]):
                 gone = False
                 for other in range(begin, end):
                     gone = gone or symbolic.part_branch[c] == removed[other]
                 if not gone:
+                    left = left or symbolic.part_branch[c] >= 0
                     re += symbolic.part_value[2 * c]
                     im += symbolic.part_value[2 * c + 1]
-            admittance[2 * e, lane] = re
-            admittance[2 * e + 1, lane] = im
+            admittance[2 * e, lane] = re if left else 0.0
+            admittance[2 * e + 1, lane] = im if left else 0.0
 
 
 @compiled

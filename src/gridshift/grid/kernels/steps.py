@@ -12,6 +12,7 @@ from gridshift.grid.kernels import compiled
 from gridshift.grid.kernels.arithmetic import active_power, muladd, mulsub, peak, reactive_power
 from gridshift.grid.kernels.dependent import specify_at_voltage, subtract_slopes
 from gridshift.grid.kernels.lanes import coefficient, convert, element, fill, load, store, width
+from gridshift.grid.kernels.whole import if_zero
 
 
 @compiled
@@ -186,11 +187,12 @@ def fill_jacobian(lanes, symbolic, work):
 
     With P + jQ = v_i conj(y_ik v_k), one entry's share of bus i's power: derivatives by the angle
     of bus k are Q and -P, by its relative magnitude P and Q; on the diagonal, by the bus's own,
-    Q_own - sum Q, sum P - P_own, sum P + P_own and sum Q + Q_own.
+    Q_own - sum Q, sum P - P_own, sum P + P_own and sum Q + Q_own; the unit matrix for a bus without
+    any admittance, which stays as it is.
     Source: MATPOWER Technical Note 2, polar coordinates and power balance.
     """
     w = width(lanes)
-    zero = fill(lanes, 0.0)
+    zero, one = fill(lanes, 0.0), fill(lanes, 1.0)
     admittance, voltage, factors = work.admittance, work.voltage, work.factors
     for q in range(len(factors)):
         store(factors, q * w, zero)
@@ -200,11 +202,12 @@ def fill_jacobian(lanes, symbolic, work):
         size = element(symbolic.node_size, i)
         v_re = load(lanes, voltage, home * (2 * w))
         v_im = load(lanes, voltage, home * (2 * w) + w)
-        p_sum, q_sum, p_own, q_own = zero, zero, zero, zero
+        p_sum, q_sum, p_own, q_own, largest = zero, zero, zero, zero, zero
         for e in range(element(symbolic.row_ptr, r), element(symbolic.row_ptr, r + 1)):
             bus = element(symbolic.entry_bus, e)
             g = coefficient(lanes, admittance, 2 * e)
             b = coefficient(lanes, admittance, 2 * e + 1)
+            largest = peak(g, peak(b, largest))
             u_re = load(lanes, voltage, bus * (2 * w))
             u_im = load(lanes, voltage, bus * (2 * w) + w)
             i_re = mulsub(b, u_im, g * u_re)
@@ -221,11 +224,12 @@ def fill_jacobian(lanes, symbolic, work):
                 both = element(symbolic.node_size, element(symbolic.entry_node, e)) == 2
                 _store_block(factors, place * w, w, size, both, active, reactive, zero)
         at = element(symbolic.diagonal_at, i) * w
-        store(factors, at, q_own - q_sum)
+        alone = if_zero(largest, one, zero)
+        store(factors, at, q_own - q_sum + alone)
         if size == 2:
             store(factors, at + w, p_sum - p_own)
             store(factors, at + 2 * w, p_sum + p_own)
-            store(factors, at + 3 * w, q_sum + q_own)
+            store(factors, at + 3 * w, q_sum + q_own + alone)
     subtract_slopes(lanes, symbolic, voltage, work.power, factors)
 
 

@@ -100,6 +100,17 @@ def if_above(_typing, a, b, yes, no):
 
 
 @intrinsic
+def if_zero(_typing, a, yes, no):
+    """Per lane `yes` where a is 0, else `no`."""
+
+    def generate(context, builder, sig, args):
+        zero = ir.Constant(args[0].type, [0.0] * args[0].type.count)
+        return builder.select(builder.fcmp_ordered("==", args[0], zero), args[1], args[2])
+
+    return a(a, a, a), generate
+
+
+@intrinsic
 def store_shifted(_typing, array, a, first, shift, last):
     """array[:W] := (bits of each lane - first) >> shift, from 0 to last."""
 

@@ -107,6 +107,9 @@ def _in_memory(net: Any) -> Network:
 
 def _not_readable(text: str) -> str:
     if exists(text):
+        if text.lower().endswith((".xml", ".zip")):  # may be CGMES, which nothing here reads
+            more = "; CGMES isn't read: save it as XIIDM, with pypowsybl for instance"
+            return f"of none of the formats that are read{more}; a grid is {READABLE}"
         return f"of none of the formats that are read; a grid is {READABLE}"
     near = closest_names(text)
     hint = f"did you mean {' or '.join(near)}? " if near else ""
