@@ -358,7 +358,7 @@ def test_numbers_replaced_in_an_outage_are_what_is_solved(case30):
     assert np.abs(found - solve(outage, nominal_loads(outage)).voltage).max() > 1e-4
 
 
-def test_an_outage_that_cannot_be_followed_counts_unless_its_voltages_have_collapsed():
+def test_an_outage_that_cannot_be_followed_counts_but_not_a_bus_at_no_voltage():
     # case145 has no state without load; what Newton's method finds is all there is to go by
     network = read_grid("case145")
     base = nominal(network).voltage[0]
@@ -369,7 +369,9 @@ def test_an_outage_that_cannot_be_followed_counts_unless_its_voltages_have_colla
     v, converged = dense_newton(network.without(["line:21"]), base, network.load_power)
     assert converged
     assert np.abs(v).min() < 1e-6  # a bus without load, at no voltage
-    assert not nominal(network.without(["line:21"])).solved[0]
+    lifted = nominal(network.without(["line:21"]))
+    assert lifted.solved[0]
+    assert np.abs(lifted.voltage[0]).min() > 0.9
 
 
 def test_an_outage_that_its_start_leads_astray_is_followed_from_no_load():
@@ -410,7 +412,7 @@ def test_a_state_without_load_in_which_a_bus_has_no_voltage_is_not_followed():
     assert np.abs(np.abs(found.voltage[0]) - case.net.res_bus.vm_pu.loc[rows]).max() < 1e-8
 
 
-@pytest.mark.parametrize("outage", ["line:24", "line:25", "line:34"])
+@pytest.mark.parametrize("outage", ["line:24", "line:34"])
 def test_a_bus_without_load_that_fell_to_the_root_at_0_volts_is_lifted(outage):
     # pandapower ends at 0 V there; started from our voltages it stays
     case = Case.of("case145", (outage,))
