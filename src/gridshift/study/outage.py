@@ -161,9 +161,10 @@ def _words(status: int) -> str:
 
 
 def _rest(setting: Setting, outage: Outage, after: AfterOutage, clock: Clock) -> dict[str, Any]:
-    """Buses are cut off, or something else than branches is out: the rest is a grid of its own.
+    """Buses are cut off, or something else than branches is out: the rest is studied.
 
-    Every scenario of the rest is solved, as a surrogate of the whole grid knows nothing of it.
+    Every scenario of it is solved, as a surrogate of the whole grid knows nothing of it: where
+    `_on_grid` says so in the equations of the intact grid, else as a grid of its own.
     Demand that is cut off is lost, which is the severity.
     """
     cut, row = after.cut_off, _lost(setting, outage, after)

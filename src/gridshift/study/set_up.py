@@ -116,7 +116,7 @@ def worker_bytes(network: Network, config: ScreenConfig) -> int:
     counts = 1 if exact else 2  # a surrogate's statistics without set-points come on top
     # twice: what is counted, and the table that it is put together to
     counted = outages * counts * (2 * kept * number + statistics_bytes(network))
-    return counted + (kept_bytes(network, number) if exact else 0)
+    return counted + kept_bytes(network, number)  # beside a surrogate for outages that split
 
 
 def method_of(config: ScreenConfig) -> "Method | None":
