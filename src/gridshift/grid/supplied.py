@@ -48,10 +48,12 @@ def standing_apart(network: Network) -> Network:
 
 def without_limits_at(network: Network, apart: tuple[int, ...]) -> Network:
     """The network of which these buses stand apart, and so have no voltage limits."""
+    if not apart:
+        return network
     limits = {name: getattr(network, name).copy() for name in ("bus_v_min", "bus_v_max")}
     for values in limits.values():
         values[[*apart]] = np.nan
-    return network.but(apart=apart, **limits) if apart else network
+    return network.but(apart=apart, **limits)
 
 
 def supplied_part(network: Network, *, lost_loads: Int | None = None) -> SuppliedPart:

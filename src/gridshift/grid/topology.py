@@ -130,9 +130,10 @@ class Topologies(Newton):
             apart: buses of each that stand apart (`standing_apart`); () for none at all.
         """
         aside = [np.array(one, np.int64) for one in apart or [()] * len(removed)]
-        cut_off = [
-            np.setdiff1d(self.cut_off(gone), one) for gone, one in zip(removed, aside, strict=True)
-        ]
+        cut_off = [self.cut_off(gone) for gone in removed]
+        for t, one in enumerate(aside):
+            if len(one):
+                cut_off[t] = np.setdiff1d(cut_off[t], one)
         whole = [t for t, cut in enumerate(cut_off) if not len(cut)]
         split = [t for t, cut in enumerate(cut_off) if len(cut)]
         found: dict[int, tuple[States, int, bool]] = {}

@@ -28,7 +28,9 @@ def counted(
         statistics: of the scenarios with a solution.
         unsolved: share of scenarios without one.
     """
-    mean = statistics.mean_voltage()
+    moved = np.abs(statistics.mean_voltage() - setting.voltage)
+    if network.apart:
+        moved = np.delete(moved, network.apart)
     risk = risk_from(network, statistics)
     bus = _worst(risk.voltage_violation)
     branch = _worst(risk.overload)
@@ -49,7 +51,7 @@ def counted(
         "any_emergency": risk.any_emergency,
         "emergency_branch": _label(network.branch_labels, emergency),
         "emergency_probability": _at(risk.emergency_probability, emergency),
-        "shift": float(np.delete(np.abs(mean - setting.voltage), network.apart).mean()),
+        "shift": float(moved.mean()),
         "worst_bus": _label(network.bus_labels, bus),
         "worst_bus_probability": _at(risk.bus_probability, bus),
         "worst_bus_share": _at(risk.worst_bus_share, bus),
