@@ -11,6 +11,7 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
@@ -18,6 +19,7 @@ from gridshift.cli import main
 from gridshift.errors import GridshiftError, StorageError, WorkersLostError
 from gridshift.grid.readers import read_grid
 from gridshift.study import pieces, shared
+from gridshift.study import swept as study_of_outages
 from gridshift.study.chosen_outages import chosen_outages
 from gridshift.study.plan import plan
 from gridshift.study.screening import ScreenConfig, Screening
@@ -50,9 +52,27 @@ def processes():
         yield pool
 
 
+def is_mapped(array: np.ndarray | None) -> bool:
+    """Whether an array is a view of a file."""
+    while isinstance(array, np.ndarray):
+        array = array.base
+    return isinstance(array, memoryview) and isinstance(array.obj, pa.Buffer)
+
+
 def shard(folder, number: int, of: int, config: ScreenConfig = CONFIG):
     setting = set_up(config, read_grid(config.grid))
     return study_shard(setting, chosen_outages(setting), Shard(number, of), folder=folder)
+
+
+@pytest.mark.parametrize("executor", ["threads", "processes"])
+def test_rows_beyond_what_is_held_in_memory_are_those_on_disk(
+    executor, processes, expected, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(study_of_outages, "ROWS_BYTES", 0)
+    pool = processes if executor == "processes" else None
+    found = screen(CONFIG, folder=tmp_path, executor=pool)
+    assert_same(found, expected)
+    assert all(is_mapped(row.branch_loading) for row in found.rows if row.num_scenarios)
 
 
 # executors

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -140,7 +141,7 @@ def test_numbers_without_a_json_word_become_none():
     }
 
 
-def test_a_table_by_buffers_is_that_of_pyarrow(study, monkeypatch):
+def test_a_table_by_buffers_is_that_of_pyarrow(study):
     rows = [row.stored() | {"exact": k % 3 == 0} for k, row in enumerate(study.rows)]
     rows[3]["name"] = "Mühle – 380 kV"
     found, expected = table_of(rows), pa.Table.from_pylist(rows)
@@ -148,9 +149,38 @@ def test_a_table_by_buffers_is_that_of_pyarrow(study, monkeypatch):
     assert found.schema == expected.schema
     found.validate(full=True)
     assert repr(found.to_pylist()) == repr(expected.to_pylist())  # NaN is equal to itself there
-    monkeypatch.setattr(store, "MOST_ITEMS", 10)
-    assert repr(table_of(rows).to_pylist()) == repr(expected.to_pylist())
     assert table_of([]).num_rows == 0
+
+
+def test_a_table_in_groups_of_rows_is_that_of_all_at_once(study, tmp_path, monkeypatch):
+    rows = [row.stored() for row in study.rows]
+    Store(tmp_path / "one").finish(rows, {}, labels={"bus_labels": ["a"]})
+    monkeypatch.setattr(store, "TABLE_BYTES", 3 * sum(v.nbytes for v in rows[0].values()
+                                                      if isinstance(v, np.ndarray)))  # fmt: skip
+    Store(tmp_path / "many").finish(rows, {}, labels={"bus_labels": ["a"]})
+    one, many = (pq.ParquetFile(tmp_path / name / "screening.parquet") for name in ("one", "many"))
+    assert one.num_row_groups == 1
+    assert many.num_row_groups == -(-len(rows) // 3)
+    assert many.schema_arrow.equals(one.schema_arrow, check_metadata=True)
+    assert repr(many.read().to_pylist()) == repr(one.read().to_pylist())
+
+
+def in_memory() -> int:
+    """Bytes of this process that no file holds."""
+    status = Path("/proc/self/status").read_text()
+    return 1024 * int(status.split("RssAnon:")[1].split()[0])
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no /proc to read memory from")
+def test_rows_that_are_found_again_take_no_memory(tmp_path):
+    first, keys = Store(tmp_path), [task_key({"outage": f"line:{i}"}) for i in range(100)]
+    for i, key in enumerate(keys):
+        first.save(key, {"severity": 1.0, "loading": np.full(1 << 17, float(i))})
+    store, before = Store(tmp_path), in_memory()
+    rows = [store.load(key) for key in keys]
+    assert in_memory() - before < 30e6  # they take 100 MB
+    assert [row["loading"].mean() for row in rows if row] == [*range(100)]
+    assert in_memory() - before < 30e6
 
 
 def test_a_study_imports_no_pandas(tmp_path):

@@ -202,7 +202,7 @@ def shown(study: "Callable[[], Screening]", show: "Callable[[Screening], None]")
         "merge_memory_gb": "of whoever puts all rows into one table",
         "disk_gb": "of the output folder",
         "start_s": "until a new process can begin",
-        "merge_s": "for reading all rows at the end",
+        "merge_s": "for reading all rows and writing their table at the end",
         "pieces": "that workers are sent",
         "shards": "parts of --minutes on one core",
         "by_workers": "list of `workers`, `wall_s`, `busy` (share of the workers' time that the "

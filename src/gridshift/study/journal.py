@@ -5,11 +5,15 @@ digest of key and content, and the content: a line of JSON, then the arrays that
 lie in memory. A run that is killed leaves at most its last record torn; what is torn or damaged is
 not taken, and what is behind it is found again by its `BEGIN`. A file for every row would
 take longer than many outages do.
+
+Arrays of a row that is found again are not read into memory: they are views of the mapped file,
+so that rows of a large grid may be many times as large as memory.
 """
 
 import hashlib
 import json
 import os
+import re
 import secrets
 import struct
 import threading
@@ -20,12 +24,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from gridshift.errors import StorageError
 
 BEGIN = b"\nrow\x00\xffgs1"
 HEAD = struct.Struct(f"<{len(BEGIN)}sQ32s16s")
 SUFFIX = ".rows"
+LINE_END = re.compile(b"\n")
 
 
 class Place(NamedTuple):
@@ -48,6 +54,7 @@ class Journal:
         self._folder, self._others = folder, tuple(others)
         self._lock = threading.Lock()
         self._file = -1
+        self._mapped: dict[str, memoryview] = {}
         # names in the order of time, so that the newest row of a key is found
         self._path = folder / f"{time.time_ns():020}-{secrets.token_hex(4)}{SUFFIX}"
 
@@ -71,11 +78,33 @@ class Journal:
 
     def load(self, key: str) -> dict[str, Any] | None:
         """The newest undamaged row of a key; None if there is none."""
-        for place in reversed(self._places.get(key, [])):
-            row = read_at(key, place)
+        with self._lock:
+            places = [*reversed(self._places.get(key, []))]
+            records = [self._record(place) for place in places]
+        for place, record in zip(places, records, strict=True):
+            row = read_at(key, place) if record is None else _row(record, key)
             if row is not None:
                 return row
         return None
+
+    def read(self, key: str, place: Place) -> dict[str, Any] | None:
+        """The row that another process has written here, in memory; None as for `load`."""
+        with self._lock:
+            self._places.setdefault(key, []).append(place)
+        return read_at(key, place)
+
+    def _record(self, place: Place) -> memoryview | None:
+        """A record in its mapped file; None where that can't be mapped."""
+        end = place.start + HEAD.size + place.length
+        mapped = self._mapped.get(place.file)
+        if mapped is None or len(mapped) < end:
+            try:
+                with pa.memory_map(place.file) as file:
+                    mapped = memoryview(file.read_buffer(file.size()))  # outlives the open file
+            except OSError:
+                return None
+            self._mapped[place.file] = mapped
+        return mapped[place.start : end] if len(mapped) >= end else None
 
     def save(self, key: str, row: Mapping[str, Any], *, sync: bool = False) -> Place:
         """Append a row and return where it is.
@@ -136,22 +165,23 @@ def _record(key: str, row: Mapping[str, Any]) -> bytes:
     return HEAD.pack(BEGIN, len(content), name, _digest(name, content)) + content
 
 
-def _row(record: bytes, key: str) -> dict[str, Any] | None:
+def _row(record: bytes | memoryview, key: str) -> dict[str, Any] | None:
     """The row of a record; None if it is damaged or another's."""
     _, length, name, digest = HEAD.unpack_from(record)
     content = record[HEAD.size :]
     if len(content) != length or name != key.encode() or digest != _digest(name, content):
         return None
-    line, _, raw = content.partition(b"\n")
-    order, values, shapes = json.loads(line)
-    start = 0
+    end = LINE_END.search(content)
+    assert end is not None  # by the digest
+    order, values, shapes = json.loads(bytes(content[: end.start()]))
+    start = end.end()
     for array, (kind, *shape) in shapes.items():
-        values[array] = np.frombuffer(raw, kind, int(np.prod(shape)), start).reshape(shape)
+        values[array] = np.frombuffer(content, kind, int(np.prod(shape)), start).reshape(shape)
         start += values[array].nbytes
     return {name: values[name] for name in order}
 
 
-def _digest(key: bytes, content: bytes) -> bytes:
+def _digest(key: bytes, content: bytes | memoryview) -> bytes:
     return hashlib.blake2b(content, key=key, digest_size=16).digest()
 
 

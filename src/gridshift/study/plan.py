@@ -17,10 +17,11 @@ from gridshift.grid.equal_outages import EqualOutages
 from gridshift.study.chosen_outages import Chosen
 from gridshift.study.outage import screen_outages
 from gridshift.study.pieces import Piece, grouped, keys, runs
-from gridshift.study.row import FAILED, HELD, OutageRow, row_bytes
+from gridshift.study.row import FAILED, OutageRow
 from gridshift.study.set_up import worker_bytes
 from gridshift.study.setting import Setting
 from gridshift.study.store import Store
+from gridshift.study.swept import rows_bytes
 from gridshift.threads import Threads
 from gridshift.trial.cost import fastest
 
@@ -94,8 +95,8 @@ def plan(setting: Setting, chosen: Chosen, *, minutes_per_shard: float = 30.0) -
         raise GridshiftError(f"none of the outages tried can be studied: {rows[0].reason}")
     share = sum(row.num_solves > 0 for row in rows) / len(rows)  # of outages that leave scenarios
     num_rows = round(share * len(outages)) * config.num_scenarios
-    read_s, stored = _stored(setting, rows)
-    merge_s = read_s / len(rows) * len(outages)
+    merged_s, stored = _stored(setting, rows)
+    merge_s = merged_s / len(rows) * len(outages)
     work_s = len(outages) * outage_s + num_rows * row_s
     start_s, program = _started()
     long_ones = runs(setting)
@@ -109,7 +110,7 @@ def plan(setting: Setting, chosen: Chosen, *, minutes_per_shard: float = 30.0) -
         ms_per_outage=outage_s * 1e3,
         core_hours=work_s / 3600,
         memory_gb=(program + worker_bytes(network, replace(config, workers=1))) / 1e9,
-        merge_memory_gb=(program + HELD * len(outages) * row_bytes(network)) / 1e9,
+        merge_memory_gb=(program + rows_bytes(network, len(outages), on_disk=True)) / 1e9,
         disk_gb=(1 + TABLE_SHARE) * stored / len(rows) * len(outages) / 1e9,
         start_s=start_s,
         merge_s=merge_s,
@@ -143,16 +144,17 @@ def _tried(setting: Setting, outages: Sequence[Outage]) -> tuple[float, float, l
 
 
 def _stored(setting: Setting, rows: Sequence[OutageRow]) -> tuple[float, int]:
-    """Seconds to read rows back, and the bytes that they take on disk."""
+    """Seconds to read rows back and to write their table, and the bytes that they take on disk."""
     with tempfile.TemporaryDirectory() as folder:
         store = Store(folder)
         names = keys(setting, Piece(tuple((row.outage,) for row in rows)))
         places = [store.save(name, row.stored()) for name, row in zip(names, rows, strict=True)]
-        began = time.perf_counter()
-        found = Store(folder)
-        for name in names:
-            found.load(name)
-        return time.perf_counter() - began, sum(place.length for place in places)
+
+        def merge() -> None:
+            found = Store(folder)
+            found.finish([found.load(name) or {} for name in names], {})
+
+        return fastest(merge, 2), sum(place.length for place in places)
 
 
 def _started() -> tuple[float, int]:

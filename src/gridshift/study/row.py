@@ -260,10 +260,6 @@ BY_BRANCH = tuple(name for name in ARRAYS if name.startswith("branch_"))
 BY_CONTROL = tuple(name for name in ARRAYS if name.startswith("control_"))
 
 
-HELD = 2.2
-"""Times that all rows are held while table and page are written: measured on case2869pegase."""
-
-
 def row_bytes(network: Network) -> int:
     """Memory that a row of an outage of this grid takes."""
     return 8 * (len(BY_BUS) * network.num_buses + len(BY_BRANCH) * network.num_branches)

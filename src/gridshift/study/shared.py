@@ -12,7 +12,6 @@ import shutil
 import signal
 import socket
 import threading
-from collections.abc import Sequence
 from dataclasses import asdict, fields, replace
 from functools import lru_cache
 from pathlib import Path
@@ -25,7 +24,7 @@ from gridshift.grid.intact_rows import IntactRows
 from gridshift.grid.network_file import network_content, network_of
 from gridshift.grid.scenarios import LoadScenarios
 from gridshift.storage import replacing, write_text
-from gridshift.study.journal import Place, read_at
+from gridshift.study.journal import Place
 from gridshift.study.pieces import FORMAT, Piece, keys, study_digest, work
 from gridshift.study.row import OutageRow
 from gridshift.study.screening import ScreenConfig
@@ -218,8 +217,3 @@ def run_piece(folder: str, study: str, piece: Piece) -> list[tuple[str, Place]]:
 def _opened(folder: str, study: str) -> tuple[Setting, Store]:
     """Read once by each process."""
     return shared_setting(Path(folder), study), Store(folder)
-
-
-def read_written(places: Sequence[tuple[str, Place]]) -> list[dict[str, Any] | None]:
-    """What a worker wrote; None of what can't be read."""
-    return [read_at(key, place) for key, place in places]

@@ -9,7 +9,7 @@ another configuration in the same folder are never taken for its own.
 import hashlib
 import json
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,9 @@ from gridshift.storage import clear_left_over, replacing, write_text
 from gridshift.study.journal import Journal, Place
 from gridshift.study.text import json_lines
 
-MOST_ITEMS = 2**31 - 1
-"""That the lists of a column may hold together before it takes wider offsets."""
+TABLE_BYTES = 1 << 27
+"""Arrays of the rows that are written to the table together."""
+LIST = pa.list_(pa.float64())
 
 
 def task_key(task: Mapping[str, Any]) -> str:
@@ -54,8 +55,15 @@ class Store:
         self._journal = Journal(rows, others=[Path(other) / "rows" for other in others])
 
     def load(self, key: str) -> dict[str, Any] | None:
-        """The finished row of a task; None if there is none, or one that is damaged."""
+        """The finished row of a task; None if there is none, or one that is damaged.
+
+        Its arrays stay on disk until they are looked at.
+        """
         return self._journal.load(key)
+
+    def read(self, key: str, place: Place) -> dict[str, Any] | None:
+        """The row that another process has written at a place; None as for `load`."""
+        return self._journal.read(key, place)
 
     def save(self, key: str, row: Mapping[str, Any], *, sync: bool = False) -> Place:
         """Keep the finished row of a task, and return where it is.
@@ -85,10 +93,9 @@ class Store:
         Raises:
             StorageError: one of them cannot be written.
         """
-        table = table_of(rows)
         named = {name: json.dumps(list(texts)) for name, texts in (labels or {}).items()}
-        table = table.replace_schema_metadata(named)
-        _write(table, self.folder / "screening.parquet")
+        with replacing(self.folder / "screening.parquet") as part:
+            _write(list(rows), part, named)
         return self.write_text("summary.json", json_lines(summary))
 
     def write_text(self, name: str, text: str) -> Path:
@@ -116,8 +123,6 @@ def _column(values: Sequence[Any]) -> pa.Array:
         else:
             flat = [item for value in values for item in value]
             items = _column(flat) if flat else _texts([])
-        if ends[-1] > MOST_ITEMS:
-            return pa.LargeListArray.from_arrays(_numbers(pa.int64(), ends), items)
         return pa.ListArray.from_arrays(_numbers(pa.int32(), ends.astype(np.int32)), items)
     if isinstance(first, Mapping):
         parts = {name: _column([value[name] for value in values]) for name in first}
@@ -144,6 +149,31 @@ def _texts(values: Sequence[str]) -> pa.Array:
     return pa.Array.from_buffers(pa.string(), len(values), buffers)
 
 
-def _write(table: pa.Table, path: Path) -> None:
-    with replacing(path) as part:
-        pq.write_table(table, part, write_page_checksum=True)
+def _write(rows: Sequence[Mapping[str, Any]], path: Path, metadata: Mapping[str, str]) -> None:
+    """A parquet file of rows, a group of them at a time, as their arrays may be on disk."""
+    names = [*rows[0]] if rows else []
+    arrays = {name for name in names if isinstance(rows[0][name], np.ndarray)}
+    # types of the other columns are those of all rows
+    short = table_of([{name: row[name] for name in names if name not in arrays} for row in rows])
+    kinds = [LIST if name in arrays else short.schema.field(name).type for name in names]
+    schema = pa.schema([*zip(names, kinds, strict=True)], metadata=dict(metadata))
+    with pq.ParquetWriter(path, schema, write_page_checksum=True) as file:
+        for first, last in _groups(rows, arrays):
+            columns = {
+                name: _column([row[name] for row in rows[first:last]]) if name in arrays
+                else short[name].slice(first, last - first)
+                for name in names
+            }  # fmt: skip
+            file.write_table(pa.table(columns, schema=schema))
+
+
+def _groups(
+    rows: Sequence[Mapping[str, Any]], arrays: Iterable[str]
+) -> Iterator[tuple[int, int]]:  # fmt: skip
+    """First row, and the one behind the last, of groups whose arrays take about `TABLE_BYTES`."""
+    first, held = 0, 0
+    for last, row in enumerate(rows, 1):
+        held += sum(row[name].nbytes for name in arrays)
+        if held >= TABLE_BYTES or last == len(rows):
+            yield first, last
+            first, held = last, 0

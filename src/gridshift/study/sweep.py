@@ -22,7 +22,7 @@ from gridshift.study.beside import besides, measured_beside
 from gridshift.study.chosen_outages import Chosen, chosen_outages
 from gridshift.study.limits import limit_notes
 from gridshift.study.provenance import about_this_run
-from gridshift.study.row import HELD, OutageRow, row_bytes
+from gridshift.study.row import OutageRow
 from gridshift.study.screening import ScreenConfig, Screening
 from gridshift.study.set_up import base_of, set_up
 from gridshift.study.setting import Setting
@@ -34,7 +34,7 @@ from gridshift.study.summary import (
     told_of_intact,
     with_failure_rates,
 )
-from gridshift.study.swept import Progress, Swept, swept
+from gridshift.study.swept import Progress, Swept, rows_bytes, swept
 from gridshift.threads import Threads
 from gridshift.trial.cost import training_seconds
 
@@ -114,7 +114,8 @@ def study(
     config, network = setting.config, setting.network
     limited = setting.limited(network)
     num = len(chosen.contingencies)
-    require_memory(HELD * num * row_bytes(network), f"rows of {num:,} outages")
+    held = rows_bytes(network, num, on_disk=store is not None)
+    require_memory(held, f"rows of {num:,} outages")
     with warnings.catch_warnings(record=True) as met, Threads(1) as threads:
         warnings.simplefilter("always", GridshiftWarning)
         setting, intact = ready(setting, surrogate)

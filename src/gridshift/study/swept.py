@@ -20,15 +20,27 @@ from gridshift.arguments import how_many
 from gridshift.errors import GridshiftError, StorageError, WorkersLostError
 from gridshift.grid.contingency import Outage, outage_text
 from gridshift.grid.equal_outages import EqualOutages
+from gridshift.grid.network import Network
 from gridshift.study.outage import screen_outages
 from gridshift.study.pieces import Piece, grouped, keys, runs, work
-from gridshift.study.row import BY_BRANCH, OutageRow
+from gridshift.study.row import BY_BRANCH, OutageRow, row_bytes
 from gridshift.study.setting import Setting
-from gridshift.study.shared import read_written, run_piece, share
-from gridshift.study.store import Store
+from gridshift.study.shared import run_piece, share
+from gridshift.study.store import TABLE_BYTES, Store
 
+ROWS_BYTES = 1 << 28
+"""Rows that a study with a folder holds in memory; the others' arrays are looked up on disk."""
+SHORT_BYTES = 30_000
+"""What a row takes besides its arrays, while table and summary are written."""
 Progress = Callable[[int, int, OutageRow], None]
 """Called with the number of finished outages, of all outages, and the latest row."""
+
+
+def rows_bytes(network: Network, num: int, *, on_disk: bool) -> int:
+    """Memory that the rows of so many outages take, with what writing their table takes."""
+    arrays = num * row_bytes(network)
+    held = min(arrays, ROWS_BYTES) + 4 * min(arrays, TABLE_BYTES) if on_disk else arrays
+    return num * SHORT_BYTES + held
 
 
 class Shard(NamedTuple):
@@ -122,6 +134,9 @@ class _Sweep:
         self._counted: dict[Outage, dict[tuple[int, int], dict[str, Any]]] = defaultdict(dict)
         self._done: set[int] = set()
         self.rows: list[OutageRow] = []
+        self._in_memory: list[tuple[Outage, int]] = []
+        """Outages whose rows are held, and where their first one is in `rows`."""
+        self._most_in_memory = 1 + ROWS_BYTES // row_bytes(setting.network)
 
     def look_up(self) -> None:
         """Take what the store has; what is damaged is computed anew."""
@@ -133,6 +148,7 @@ class _Sweep:
                 for run in self._runs:
                     piece = Piece((outage,), run)
                     self._take(piece, [self._store.load(one) for one in self._keys_of(piece)])
+        self._in_memory.clear()  # what was found is on disk
 
     def pieces(self, shard: Shard | None) -> list[Piece]:
         """What is to be worked on."""
@@ -185,15 +201,16 @@ class _Sweep:
 
     def send(self, pieces: Sequence[Piece], executor: Executor) -> None:
         """To the workers of an executor, which write to the folder themselves."""
-        if self._store is None:
+        store = self._store
+        if store is None:
             raise GridshiftError(
                 "workers of an executor write to the study's folder: give one that they all see"
             )
-        study = share(self._setting, self._store.folder)
-        folder = str(self._store.folder.resolve())
+        study = share(self._setting, store.folder)
+        folder = str(store.folder.resolve())
         self._collect(
             {executor.submit(run_piece, folder, study, piece): piece for piece in pieces},
-            read_written,
+            lambda written: [store.read(key, place) for key, place in written],
         )
 
     def _collect(self, piece_of: dict[Future, Piece], read: Callable[[Any], list[Any]]) -> None:
@@ -231,6 +248,7 @@ class _Sweep:
                 counted[piece.rows] = one
                 if len(counted) == len(self._runs):
                     self._note(outage, self._together(outage))
+        self._to_disk()
 
     def _together(self, outage: Outage) -> OutageRow:
         """The row of an outage whose scenarios were counted in runs."""
@@ -243,10 +261,23 @@ class _Sweep:
 
     def _note(self, solved: Outage, row: OutageRow) -> None:
         self._done.add(self._index[solved])
+        self._in_memory.append((solved, len(self.rows)))
         for outage in self._asked[solved]:
             self.rows.append(_renamed(row, solved, outage, self._equal))
             if self._progress is not None:
                 self._progress(len(self.rows), self._num, self.rows[-1])
+
+    def _to_disk(self) -> None:
+        """Exchange rows in memory, once there are many, for those that lie in the store."""
+        if self._store is None or len(self._in_memory) < self._most_in_memory:
+            return
+        for solved, first in self._in_memory:
+            row = self._row(solved, self._store.load(self._keys[self._index[solved]]))
+            if row is None:  # what can't be read again stays in memory
+                continue
+            for i, outage in enumerate(self._asked[solved], first):
+                self.rows[i] = _renamed(row, solved, outage, self._equal)
+        self._in_memory.clear()
 
     def _row(self, outage: Outage, values: dict[str, Any] | None) -> OutageRow | None:
         """A row of values that were stored, if they are whole."""
