@@ -180,6 +180,7 @@ def test_rows_that_are_found_again_take_no_memory(tmp_path):
     rows = [store.load(key) for key in keys]
     assert in_memory() - before < 30e6  # they take 100 MB
     assert [row["loading"].mean() for row in rows if row] == [*range(100)]
+    assert all(row["loading"].flags.aligned for row in rows if row)
     assert in_memory() - before < 30e6
 
 

@@ -160,7 +160,10 @@ def _record(key: str, row: Mapping[str, Any]) -> bytes:
     rest = {name: value for name, value in row.items() if name not in arrays}
     shapes = {name: [value.dtype.str, *value.shape] for name, value in arrays.items()}
     line = json.dumps([list(row), rest, shapes]).encode()
-    content = b"\n".join([line, b"".join(value.tobytes() for value in arrays.values())])
+    # filled up, so that arrays in the mapped file lie at multiples of 8 bytes
+    line += b" " * (-(HEAD.size + len(line) + 1) % 8)
+    raw = b"".join(value.tobytes() for value in arrays.values())
+    content = line + b"\n" + raw + b" " * (-len(raw) % 8)
     name = key.encode()
     return HEAD.pack(BEGIN, len(content), name, _digest(name, content)) + content
 
