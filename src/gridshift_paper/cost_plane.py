@@ -179,7 +179,9 @@ def draw_cost_300(rows: Rows) -> Figure:
                 _papers(axes, num, seconds, PAPER.cost_300_frozen, marker="o", ms=4)
 
     frozen = Line2D([], [], color="black", marker="o", mfc="none", ls="", label="frozen")
-    handles = _context_handles(contexts, frozen)
+    tuned = Line2D([], [], color="white", marker="D", ms=4, mec="black", ls="",
+                   label="the paper's, fine-tuned")  # fmt: skip
+    handles = _context_handles(contexts, frozen, tuned)
     titles = {"case300": NETWORKS_300[backbone]} if contexts else {}
     return _draw(titles, panel, 3.6, "|V| MAE (p.u.)", handles)
 
