@@ -14,7 +14,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import gridshift as gs
-from gridshift.errors import NotConvergedError, ScenarioError, StorageError, TableError
+from gridshift.errors import (
+    GridshiftError,
+    NotConvergedError,
+    ScenarioError,
+    StorageError,
+    TableError,
+)
 from gridshift.exchange import parquet_like
 from gridshift.exchange.solved_cases import read_cases
 from gridshift.exchange.tables import read_table
@@ -445,3 +451,25 @@ def test_a_damaged_table_says_what_is_wrong(varied, tmp_path):
     found["gen_data"] = found["gen_data"].drop(columns="q_mvar")
     with pytest.raises(TableError, match="lacks column q_mvar"):
         read_cases(rewritten(found, tmp_path))
+
+
+def test_cases_are_judged_by_the_limits_of_the_study_file(tmp_path):
+    (tmp_path / "ratings.csv").write_text("element,normal_mva\nline:0,1\n")
+    study = tmp_path / "study.toml"
+    text = 'grid = "case9"\nscenarios = 20\nseed = 1\n[loads]\nspread = 0.1\n'
+    found = []
+    for limits in ("", '[limits]\nv_max = 1.0\nratings = "ratings.csv"\n'):
+        study.write_text(text + limits)
+        folder = tmp_path / f"{len(found)}"
+        write_data_set(DataSetConfig.of_study(study), folder)
+        found.append(pq.read_table(folder / "case9" / "labels").to_pandas())
+    assert (found[1].num_high > found[0].num_high).all()
+    assert (found[1].num_overloads > found[0].num_overloads).all()
+    assert not found[1].secure.any()
+    study.write_text(text + "[limits]\nv_max = 1.01\n")
+    with pytest.raises(StorageError, match="another data set"):
+        write_data_set(DataSetConfig.of_study(study), tmp_path / "0")
+    (tmp_path / "ratings.csv").write_text("element,normal_mva\nline:99,1\n")
+    study.write_text(text + '[limits]\nratings = "ratings.csv"\n')
+    with pytest.raises(GridshiftError, match="line:99"):
+        write_data_set(DataSetConfig.of_study(study), tmp_path / "2")

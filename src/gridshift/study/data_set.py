@@ -59,7 +59,8 @@ class DataSetConfig:
     regime: Spread = "fixed"
     """As in `sample_loads`."""
     study: str | None = None
-    """Study file that says what loads and generation are drawn from, instead of the spread."""
+    """Study file that says what loads and generation are drawn from, instead of the spread, and
+    which limits cases are to keep."""
     redispatch: bool = True
     """Scheduled generators share what the demand differs from nominal, in proportion to their
     schedules; else the slack takes it. A study file that speaks of generation decides itself."""
@@ -157,7 +158,8 @@ def _source(config: DataSetConfig, network: Network) -> Source:
     if config.study is None:
         uncertainty = Uncertainty(loads=loads)
     else:
-        uncertainty = read_study_file(config.study).uncertainty
+        told = read_study_file(config.study)
+        network, uncertainty = told.with_limits(network), told.uncertainty
         if uncertainty.spread_of_loads is not None:
             uncertainty = replace(uncertainty, loads=loads)
     return Source.of(

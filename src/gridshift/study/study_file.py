@@ -16,7 +16,7 @@ from gridshift.study.description import Key, UncertaintyError
 from gridshift.study.distributions import DISTRIBUTIONS, Distribution, Empirical
 from gridshift.study.generation import Balance, Limit, SetPoint
 from gridshift.study.groups import Area, Correlation, Group
-from gridshift.study.limits import Limits
+from gridshift.study.limits import Limits, check_ratings, read_ratings
 from gridshift.study.listed_outages import CommonMode, Outages, read_failure_rates
 from gridshift.study.scenario_table import ScenarioTable, num_table_rows
 from gridshift.study.screening import ScreenConfig
@@ -99,6 +99,17 @@ class StudyFile:
         """
         told = self.limits_in(config.season)
         return replace(config, **{k: v for k, v in told.items() if getattr(config, k) is None})
+
+    def with_limits(self, network: Network) -> Network:
+        """The network with the file's limits, in the season that it chooses.
+
+        Raises:
+            GridshiftError: a table of ratings that can't be read, or of other elements.
+        """
+        config = self.limited(ScreenConfig(grid=self.head.grid))
+        if config.ratings is not None:
+            check_ratings(network, read_ratings(config.ratings), config.ratings)
+        return config.limited(network)
 
     def changed(self, config: ScreenConfig) -> "StudyFile":
         """The study with the number of scenarios, the seed and the spread of a configuration."""
