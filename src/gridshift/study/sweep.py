@@ -115,7 +115,7 @@ def study(
     limited = setting.limited(network)
     num = len(chosen.contingencies)
     held = rows_bytes(network, num, on_disk=store is not None)
-    where = "" if store else " without a folder to lie in"
+    where = "" if store is not None else " without a folder to lie in"
     require_memory(held, f"rows of {num:,} outages{where}")
     with warnings.catch_warnings(record=True) as met, Threads(1) as threads:
         warnings.simplefilter("always", GridshiftWarning)
