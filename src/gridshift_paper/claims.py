@@ -128,7 +128,7 @@ NEAR = within(TOLERANCE)
 FACTOR = within_factor(1 / (1 - TOLERANCE))
 """For factors: as far as `NEAR` below the paper's, and as many times above it."""
 SECONDS = within_factor(2)
-"""For times, which are of machines."""
+"""For times and quotients of them, which are of machines."""
 ORDERS = 10**0.5, 10**2.5
 """Factors that are one to two orders of magnitude when rounded."""
 MOSTLY = _each("more than half", lambda ours, _: ours > 0.5)
@@ -167,7 +167,8 @@ def decided(_: Rows) -> str:
 
 
 NETWORK_DECIDES = (
-    "the network's own error decides: bases of ours, between which the paper's was, don't agree"
+    "the network's own error decides: two bases of ours, one of less error than Table VIII "
+    "suggests for the paper's and one of more, don't agree"
 )
 
 
@@ -213,8 +214,9 @@ def own_error(
 ) -> Callable[[Rows], str]:
     """Where a network's own error decides, a claim stays open (`Claim.unless`).
 
-    Numbers are named 'what, base'; the paper's network was better than one base and worse than the
-    other. A claim is decided if it passes around both, or fails around both on one side.
+    Numbers are named 'what, base'; by Table VIII the paper's network had more error than one base
+    and less than the other. A claim is decided if it passes around both, or fails around both on
+    one side.
     """
 
     def reason(rows: Rows) -> str:

@@ -29,6 +29,8 @@ FINE = 6.5
 PAPERS: dict[str, Any] = {"marker": "D", "mfc": "white", "mec": "black", "ls": "", "ms": 4.5,
                           "zorder": 6}  # fmt: skip
 """How the paper's own values are drawn."""
+STAR: dict[str, Any] = {"marker": "*", "ms": 9, "ls": "", "mec": "white", "mew": 0.6, "zorder": 5}
+"""How ICW is drawn in a plane of cost and error."""
 
 
 def draw_panels(
@@ -141,6 +143,12 @@ def errorbars(axes: Axes, at: ArrayLike, values: Sequence[Frame], **style: Any) 
     """The mean of each cell's values over seeds, and one deviation to either side of it."""
     style = {"marker": "o", "ms": 5, "capsize": 2} | style
     axes.errorbar(at, [mean(cell) for cell in values], [spread(cell) for cell in values], **style)
+
+
+def star(axes: Axes, cost: float, errors: Frame, colour: str, **how: Any) -> None:
+    """A point of ICW in a plane of cost and error, with one deviation over seeds."""
+    errorbars(axes, [cost], [errors], color=colour, marker="", lw=1)
+    axes.plot(cost, mean(errors), color=colour, **(STAR | how))
 
 
 def band(

@@ -312,8 +312,8 @@ ARTEFACTS = (
             *(Note(f"{name}: outages on which it is worse than the frozen surrogate",
                    partial(_losses, name)) for name in (*GRIDS, "case300, width 1,024")),
             Note("case118, the product's network, without dropout, whose frozen error is smaller: "
-                 "outages on which ICW is worse than it. The 7 above are of the paper's network, "
-                 "the 44 of README of this one", _product),
+                 "outages on which ICW is worse than it. README's number is of this network, the "
+                 "one above of the paper's", _product),
             Note("case300: outages that keep it in one piece and have no nominal solution, left "
                  "out", _unsolvable),
         ),

@@ -22,7 +22,7 @@ PRODUCT = "product"
 NETWORKS = {"case30": "mlp", "case118": "mlp", "case300": WIDE}
 """Pictures are of these: appendix C's, but for case300, whose intact state that doesn't fit."""
 BRACKETS = {"case118": {"mlp": "appendix C", PRODUCT: "without dropout"}, "case300": FIT_300}
-"""Bases between which the paper's network was, by its errors in Table VIII."""
+"""Bases of less and of more error than the paper's network seems to have had, by Table VIII."""
 SERIES = (*((grid, "mlp") for grid in GRIDS), ("case118", PRODUCT), ("case300", WIDE),
           ("case300", EXACT))  # fmt: skip
 """Grid and backbone of each block of the tables."""
@@ -99,7 +99,7 @@ def _largest_contexts(
 def _between(
     topology: str, grid: str, quantities: Sequence[str], rows: Rows, largest: bool = True
 ) -> Numbers:
-    """Factors of a grid around the bases between which the paper's network was."""
+    """Factors of a grid around these bases."""
     return {
         f"{GRIDS[grid].label}, {QUANTITIES[q]}, {name}":
         _factor(rows, topology, grid, q, sizes[-1 if largest else 0], backbone)

@@ -13,11 +13,12 @@ from gridshift.pictures import ORANGE
 from gridshift.study.text import real
 from gridshift_paper import claims as rules
 from gridshift_paper.artefacts import Artefact, Table, mean_and_spread
-from gridshift_paper.claims import PAPER, Claim, Count, Frame, Note, Numbers, Rows
+from gridshift_paper.claims import PAPER, Claim, Count, Frame, Note, Numbers, Rows, own_error
 from gridshift_paper.figures import boxes, draw_panels, finish_boxes, method_handles
 from gridshift_paper.outages import (
     COMPENSATION,
     OUTAGES,
+    OUTAGES_PRODUCT,
     PAIRS,
     TENFOLD,
     TERCILES,
@@ -30,6 +31,7 @@ from gridshift_paper.outages import (
     terciles,
 )
 from gridshift_paper.protocol import GRIDS
+from gridshift_paper.records import Study
 from gridshift_paper.selection import count, measured
 
 SHOWN = {"frozen": "frozen", "icw": "ICW", "icw-paired": "paired"}
@@ -177,10 +179,8 @@ def _boxes_by_third(
     finish_boxes(axes, label, TERCILES, at=[4 * third + 1 for third in range(3)])
 
 
-BY_THIRD: dict[str, Any] = {
-    "x": "third of the outages, by frozen error", "legend": "upper center",
-    "handles": method_handles(),
-}  # fmt: skip
+BY_THIRD: dict[str, Any] = {"x": "third of the outages, by frozen error",
+                            "legend": "upper center", "handles": method_handles()}  # fmt: skip
 
 
 def draw_balance(rows: Rows) -> Figure:
@@ -206,15 +206,17 @@ def draw_pairs(rows: Rows) -> Figure:
     return draw_panels({"": title}, panel, "pairs", 2.7, **BY_THIRD)
 
 
-def _on_118(number: Callable[[Frame, Frame], float | Count]) -> Callable[[Rows], Numbers]:
+def _on_118(
+    number: Callable[[Frame, Frame], float | Count], networks: Mapping[str, Study] = {"": OUTAGES}
+) -> Callable[[Rows], Numbers]:  # fmt: skip
     """Of |V| and theta: a number from errors over outages, and from those on the intact grid."""
 
     def numbers(rows: Rows) -> Numbers:
-        frame = frame_of(rows, OUTAGES, "case118")
+        frames = {name: frame_of(rows, study, "case118") for name, study in networks.items()}
         return {
-            label.partition(",")[0]: number(outages(frame, column), intact(frame, column).mean())
-            for column, label in LABELS.items()
-        }
+            label.partition(",")[0] + name: number(outages(frame, at), intact(frame, at).mean())
+            for name, frame in frames.items() for at, label in LABELS.items()
+        }  # fmt: skip
 
     return numbers
 
@@ -278,11 +280,13 @@ def _floor(grid: str, rows: Rows) -> Numbers:
     }  # fmt: skip
 
 
+AROUND = {", appendix C": OUTAGES, ", without dropout": OUTAGES_PRODUCT}
+_largest = _on_118(lambda error, base: error["icw"].max() / base["icw"], AROUND)
 CONSISTENCY = (
     Claim("over all 166 single-line outages of case118 ICW stays near its accuracy on the intact "
           "grid",
-          "largest error over the error on the intact grid",
-          _on_118(lambda error, base: error["icw"].max() / base["icw"]), rules.below(NEAR_INTACT)),
+          "largest error over the error on the intact grid", _largest, rules.below(NEAR_INTACT),
+          unless=own_error(_largest, rules.below(NEAR_INTACT))),
     Claim("the frozen surrogate spreads widely, and an order of magnitude or more is lost on "
           "single outages",
           "outages with more than ten times the frozen surrogate's error on the intact grid",
@@ -334,8 +338,8 @@ BALANCE = (
 )  # fmt: skip
 
 ARTEFACTS = (
-    Artefact("consistency", "Fig. 5", "errors over all single-line outages of case118", (OUTAGES,),
-             consistency_tables, draw_consistency, CONSISTENCY),
+    Artefact("consistency", "Fig. 5", "errors over all single-line outages of case118",
+             (OUTAGES, OUTAGES_PRODUCT), consistency_tables, draw_consistency, CONSISTENCY),
     Artefact("n2-pairs", "Fig. 13", "every pair of outages of case30 at loads of ±50 %",
              (PAIRS, COMPENSATION),
              pair_tables, draw_pairs, ON_PAIRS),

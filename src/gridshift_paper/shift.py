@@ -311,14 +311,14 @@ ON_MOMENTS = (
           beside=Note("MMD", lambda rows: {f"moments of {MOMENTS[m]}": _mmd(rows, TWO, m)
                                            for m in MOMENTS})),
     Claim("z-score normalisation reduces MMD less than ZCA does", "MMD left over ZCA's",
-          _over("mean, variance", TWO), rules.above(1), where="appendix A"),
+          _over("mean, variance", TWO), rules.above(1), where="remark 3"),
     Claim("matching the third moment can't lower MMD any further",
           "MMD left over that of two moments", _over("and skewness", TWO), rules.at_least(1),
-          where="appendix B"),
+          where="appendix A"),
     Claim("Mardia's skewness is unchanged by ICW, as by every nonsingular affine map",
           "that of the outage's rows, after over before",
           _over(TWO, "nothing", "many", "mardia_outage"), rules.between(0.999, 1.001),
-          where="appendix A"),
+          where="section III"),
 )  # fmt: skip
 
 ARTEFACTS = (

@@ -317,11 +317,10 @@ def test_the_papers_own_table_2_makes_its_claims_true():
     nothing = {study.name: pd.DataFrame() for study in artefact("table-2").studies}
     said = claims_of("table-2", {**nothing, "variants": pd.DataFrame(rows)})
     false = [one.claim.says for one in said if one.verdict == Verdict.FAILS]
-    # one seed, and no rows of case118
+    # no rows of case118
     assert [one.claim.says for one in said if one.verdict == Verdict.OPEN] == [
         "a surrogate loses one to two orders of magnitude of accuracy when a line outage changes "
-        "the topology",
-        "the full covariance is the safe default, at least as good as the diagonal",
+        "the topology"
     ]
     # 2.6e-2 isn't 1.5e-2: the PFGNN's
     assert false == ["every frozen variant saturates at about 1.5e-2 on N-2 Most"]
