@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from gridshift.adapt.baselines.fine_tune import Target
+from gridshift.arguments import how_many
 from gridshift.errors import GridshiftError
 from gridshift.pictures import BLUE, GREY
 from gridshift_paper import claims as rules
@@ -89,13 +90,13 @@ BAND = Study(
 
 
 def band_ratios(rows: Rows, target: str) -> pd.DataFrame:
-    """r = MAE_ICW / MAE_FT, overall: a row for each outage with its third, a column for each
-    number of steps; 0 steps are the frozen surrogate."""
+    """r = MAE_ICW / MAE_FT, overall: a row for each seed and outage with its third, a column for
+    each number of steps; 0 steps are the frozen surrogate. Seeds pick outages of their own."""
     frame = picked(rows["band-30"], target=target)
     if not len(frame):
         return pd.DataFrame()
     errors = frame.pivot_table(
-        index=["tercile", "outage"], columns=["method", "num_steps"], values="overall"
+        index=["seed", "tercile", "outage"], columns=["method", "num_steps"], values="overall"
     )
     icw = errors[("icw", 0)]
     tuned = errors["fine-tune"].copy()
@@ -111,12 +112,14 @@ def tables(rows: Rows) -> Iterator[Table]:
             continue
         last, quartiles = ratios.columns[-1], ratios.quantile([0.25, 0.5, 0.75])
         yield Table(
-            f"{len(ratios)} outages, fine-tuned towards {label}: MAE of ICW / MAE of fine-tuning",
+            f"Fine-tuned towards {label}: MAE of ICW / MAE of fine-tuning",
             ("steps", ">lower\nquartile", ">median", ">upper\nquartile",
              ">outages where\nICW is better", ">paper's\nmedian"),
             [(f"{steps:,}", *map(float, quartiles[steps]), int((ratios[steps] < 1).sum()),
               PAPER.band_ratio if steps == BUDGET else None) for steps in ratios.columns],
-            "0 steps are the frozen surrogate. Below 1, ICW has the smaller error.",
+            f"{how_many(ratios.index.get_level_values('seed').nunique(), 'seed')}, each with "
+            f"outages of its own, {len(ratios)} in all. 0 steps are the frozen surrogate. Below "
+            "1, ICW has the smaller error.",
         )  # fmt: skip
         thirds = {name: part[last] for name, part in ratios.groupby("tercile")}
         yield Table(
@@ -166,10 +169,9 @@ def _ratios(rows: Rows, target: str, network: str = APPENDIX) -> Frame:
         return ratios
     product = picked(measured(rows, OUTAGES_PRODUCT.name, grid="case118"), method="icw")
     own = picked(rows["band-30"], target=target, method="icw")
-    both = set(product.seed) & set(own.seed)
-    errors = (one[one.seed.isin(both)].groupby("outage").overall.mean() for one in (product, own))
+    errors = (one.groupby(["seed", "outage"]).overall.mean() for one in (product, own))
     gain = next(errors) / next(errors)
-    return ratios.mul(gain.reindex(ratios.index.get_level_values("outage")).to_numpy(), axis=0)
+    return ratios.mul(gain.reindex(ratios.index.droplevel("tercile")).to_numpy(), axis=0)
 
 
 def _medians(rows: Rows, targets: Sequence[str] = TARGETS) -> Numbers:

@@ -151,10 +151,10 @@ def test_the_band_takes_outages_of_all_difficulties_each_once(rows):
 def test_a_ratio_is_the_error_of_icw_over_that_of_fine_tuning(rows):
     ratios, frame = band_ratios(rows, "zscore"), rows["band-30"]
     assert ratios.shape == (3, 1 + len(steps_of(TINY, "mlp")))
-    third, outage = ratios.index[0]
+    seed, third, outage = ratios.index[0]
     mine = frame[(frame.outage == outage) & (frame.target == "zscore")].set_index("method")
     expected = mine.overall["icw"] / mine.overall["frozen"]
-    assert ratios.loc[(third, outage), 0] == pytest.approx(expected)
+    assert ratios.loc[(seed, third, outage), 0] == pytest.approx(expected)
 
 
 def test_the_sweep_predicts_the_test_rows_of_every_outage(rows):
