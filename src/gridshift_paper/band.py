@@ -241,7 +241,7 @@ ARTEFACTS = (
                   "rises while fine-tuning improves."),
             Claim("over 30 outages of case118 ICW is 22 times cheaper than 4,000 steps of "
                   "fine-tuning",
-                  "cost of fine-tuning over that of ICW", _cheaper, rules.SECONDS,
+                  "cost of fine-tuning over that of ICW", _cheaper, rules.FACTOR,
                   PAPER.band_cost,
                   beside=Note("Otherwise", lambda rows: {**_cheaper(rows, 1),
                                                          **_cheaper(rows, 1, "engine")})),

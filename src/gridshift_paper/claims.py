@@ -128,7 +128,7 @@ NEAR = within(TOLERANCE)
 FACTOR = within_factor(1 / (1 - TOLERANCE))
 """For factors: as far as `NEAR` below the paper's, and as many times above it."""
 SECONDS = within_factor(2)
-"""For times and quotients of them, which are of machines."""
+"""For times, which are of machines."""
 ORDERS = 10**0.5, 10**2.5
 """Factors that are one to two orders of magnitude when rounded."""
 MOSTLY = _each("more than half", lambda ours, _: ours > 0.5)

@@ -317,7 +317,7 @@ COST_300 = (
           "far above shorter ones."),
     Claim("on 300-bus 4,000 steps of fine-tuning cost 5 to 21 times as much as ICW",
           "fine-tuning over ICW, appendix C's network, solves by pandapower divided by 48 cores",
-          partial(_dearer_300, 48), rules.SECONDS,
+          partial(_dearer_300, 48), rules.FACTOR,
           {f"{n:,} rows": (row[2] + PAPER_STEPS_300) / row[2]
            for n, row in PAPER.cost_300.items()},
           beside=Note("Not divided", partial(_dearer_300, 1))),

@@ -164,8 +164,8 @@ def claims_table(sections: Iterable[Section]) -> Table:
         ],
         note=f"Of {len(claims)} claims {found[Verdict.HOLDS]} hold here, {found[Verdict.FAILS]} do "
         f"not, and {found[Verdict.OPEN]} are not decided here. A number holds if ours is within a "
-        "fifth of it, a factor if neither is more than 1.25 times the other, a time, or a quotient "
-        "of times, if neither is more than twice the other. Not decided: ours can't stand for what "
+        "fifth of it, a factor if neither is more than 1.25 times the other, a time if neither is "
+        "more than twice the other. Not decided: ours can't stand for what "
         "the paper had, and the reason is given. Where a network's own error decides, two bases "
         "are asked: on 118-bus appendix C's network and one without dropout, on 300-bus exact "
         "solutions and a network of width 1,024.",

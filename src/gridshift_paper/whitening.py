@@ -265,6 +265,12 @@ def _fits(grid: str, rows: Rows) -> Numbers:
     }
 
 
+def _aligned(pca: bool, rows: Rows) -> Numbers:
+    """Mean correlation of z with its own y over ZCA's: of PCA, or of the other whiteners."""
+    found = _over_zca("own_mean", rows)
+    return {name: value for name, value in found.items() if name.startswith("PCA") == pca}
+
+
 ARTEFACTS = (
     Artefact(
         "proposition", "Prop. 1", "The optimal whitener, checked by numbers", (PROPOSITION,),
@@ -282,13 +288,9 @@ ARTEFACTS = (
             Claim("the rotation back, by which the optimal whitener differs from PCA's, is what "
                   "keeps each whitened coordinate aligned with its physical one",
                   "mean correlation of z with its own y, PCA's over ZCA's",
-                  lambda rows: {name: value for name, value in _over_zca("own_mean", rows).items()
-                                if name.startswith("PCA")},
-                  rules.at_most(0.5), where="section III",
-                  beside=Note("Other whiteners; which is the best depends on the units", lambda
-                              rows: {name: value for name, value
-                                     in _over_zca("own_mean", rows).items()
-                                     if not name.startswith("PCA")})),
+                  partial(_aligned, True), rules.at_most(0.5), where="section III",
+                  beside=Note("Other whiteners; which is the best depends on the units",
+                              partial(_aligned, False))),
             Note("Error of adapting by another whitener, over ZCA's: the proposition says nothing "
                  "of it, and a rotation that is the same for both topologies cancels",
                  partial(_over_zca, "overall")),
