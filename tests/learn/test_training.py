@@ -1,3 +1,5 @@
+import copy
+
 import numpy as np
 import pytest
 import torch
@@ -54,6 +56,14 @@ def test_the_learning_rate_is_pytorchs_cosine_annealing():
         assert config.learning_rate_at(step) == pytest.approx(cosine.get_last_lr()[0], rel=1e-9)
         optimizer.step()
         cosine.step()
+
+
+def test_a_backbone_in_double_precision_is_trained_in_it(task):
+    backbone, x, z = task
+    single = fit(backbone, x, z, SHORT)
+    double = fit(copy.deepcopy(backbone).double(), x.astype(float), z.astype(float), SHORT)
+    assert weights(double).dtype == torch.float64
+    assert 0 < (weights(double) - weights(single)).abs().max() < 1e-4
 
 
 def test_a_step_is_what_pytorchs_plain_loop_does(task):

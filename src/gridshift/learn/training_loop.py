@@ -52,7 +52,7 @@ def fit(
 
     Args:
         backbone: maps (N, X) to (N, Y), with its initial weights.
-        inputs: (N, X) scaled inputs; they and the targets are rounded to float32.
+        inputs: (N, X) scaled inputs; they and the targets are rounded to the backbone's precision.
         targets: (N, Y) transformed outputs.
         seed: decides the order of rows and the dropout.
         checkpoint: file to continue from if it exists, and to write to while training.
@@ -62,7 +62,8 @@ def fit(
         StorageError: the checkpoint is of another training, or cannot be read or written.
         GridshiftError: a weight has become NaN or infinite.
     """
-    x, z = (torch.from_numpy(rows.astype(np.float32)) for rows in (inputs, targets))
+    precision = next(backbone.parameters()).dtype
+    x, z = (torch.tensor(rows, dtype=precision) for rows in (inputs, targets))
     identity = _identity(backbone, x, z, config, seed)
     backbone = copy.deepcopy(backbone).train().to(device)
     x, z = x.to(device), z.to(device)
