@@ -248,6 +248,10 @@ class Judged:
     verdict: Verdict
     ours: str
     """Our numbers, and why if they don't agree or don't decide: sentences."""
+    numbers: Named
+    """The numbers that decide, as far as they were measured; a count as its share."""
+    paper: Named
+    """The paper's by the same names, as far as it gives any."""
 
     def __str__(self) -> str:
         here = "Not decided here" if self.verdict == Verdict.OPEN else f"This {self.verdict} here"
@@ -260,8 +264,8 @@ def decide(claim: Claim, rows: Rows) -> Judged:
     Numbers that weren't measured are named.
     """
     known, missing, reason = _asked(claim.ours, rows)
-    floats = {name: float(value) for name, value in known.items()}
-    failing = list(claim.rule.failing(floats, _of_paper(claim.paper, known))) if known else []
+    floats, paper = {k: float(v) for k, v in known.items()}, _of_paper(claim.paper, known)
+    failing = list(claim.rule.failing(floats, paper)) if known else []
     if missing and not reason:
         reason = f"not measured: {', '.join(missing)}" if known else "nothing measured yet"
     beyond = claim.unless(rows) if known else ""
@@ -275,7 +279,7 @@ def decide(claim: Claim, rows: Rows) -> Judged:
         text.append(f"Needed: {claim.rule.needed}.")
     text.append(note(claim.beside, rows) if claim.beside else "")
     text.append(claim.why if failing and not open_ else "")
-    return Judged(claim, verdict, " ".join(filter(None, text)))
+    return Judged(claim, verdict, " ".join(filter(None, text)), floats, paper)
 
 
 def note(said: Note, rows: Rows) -> str:

@@ -243,7 +243,8 @@ def _findings(grid: str) -> Iterator[Claim | Note]:
     yield Claim(
         f"on {grid} a context of {many:,} cases instead of {few} raises the improvement over the "
         f"frozen surrogate from {gains[few]} to {gains[many]} times",
-        "frozen over ICW, cases in random order, around exact solutions",
+        "frozen over ICW around exact solutions, cases in random order, as what a larger context "
+        "brings is asked",
         partial(_gains, grid, "shuffled"), rules.FACTOR, _grown(gains),
         beside=Note("As prefixes of an unshuffled pool, whose smaller contexts hold cases of the "
                     "fixed spread alone", partial(_gains, grid, "unshuffled")),

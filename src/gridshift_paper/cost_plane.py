@@ -222,7 +222,7 @@ def _context_handles(contexts: Sequence[int], *more: Line2D) -> list[Line2D]:
     tuned = ({"color": "black", "ls": line, "marker": marker, "ms": 3.5, "lw": 1.2,
               "label": f"fine-tuned, {TARGET_LABELS[target]}"}
              for target, (line, marker) in LINES.items())  # fmt: skip
-    icw = STAR | {"color": "black", "label": "ICW"}
+    icw = STAR | {"color": "black", "label": "ICW (larger: 400 rows)"}
     told = STAR | {"color": "white", "mec": "black", "label": "black rim: the paper's"}
     return [*(Line2D([], [], **cast(Any, how)) for how in (*sizes, *tuned, icw, told)), *more]
 
@@ -304,7 +304,7 @@ COST_300 = (
           why="400 rows are fewer than its 600 outputs; the paper's own Table VIII has 9.1e-4 at "
           "800, and 4.5e-4 at 4,000."),
     Claim("on 300-bus N-1 ICW is below and to the left of every fine-tuning curve",
-          "smallest error of fine-tuning towards raw y over ICW's, the network of width 1,024",
+          "smallest error of fine-tuning towards raw y over ICW's, width 1,024, one seed",
           partial(_best, ON_300, "raw y"), rules.at_least(1),
           beside=Note("Towards z-scored y, which the paper doesn't show, and towards raw y around "
                       "appendix C's network, which doesn't fit the intact grid", _others_300)),

@@ -137,6 +137,7 @@ SCALES = {
 """'paper' trains everything as long as the paper does; 'full' takes fewer steps of what is dear on
 a CPU: a Transformer's step takes 8 times an MLP's, a PFGNN's 30 times, and competitors with a model
 of their own gain nothing on an outage from more (docs/baselines.md)."""
+DEFAULT_SCALE = "full"
 
 
 @lru_cache(maxsize=8)

@@ -6,6 +6,7 @@ it is done. A study that was cut off goes on with the tasks that are missing.
 
 import hashlib
 import json
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
@@ -23,16 +24,21 @@ from gridshift.errors import StorageError
 from gridshift.storage import replacing, write_text
 from gridshift.study.provenance import about_this_machine
 from gridshift.threads import Threads
-from gridshift_paper.protocol import GRIDS, Experiment, Scale
+from gridshift_paper.protocol import DEFAULT_SCALE, GRIDS, SCALES, Experiment, Scale
 
 Value = str | int | float | bool
 Key = Mapping[str, Value]
 """What is measured: grid, outage, seed, ...; these become columns of its rows."""
 Record = Mapping[str, Value | None]
+REMEDY = "restore it, or delete it to measure its rows again"
 Progress = Callable[[int, int], None]
-"""Called with the tasks done and the number of all."""
+"""Called with the tasks done now and the number of those that were missing."""
 OF_EXPERIMENTS = {field.name for field in fields(Experiment)}
 """Entries of a key that make its experiment."""
+
+
+STORED = "paper"
+"""Folder of rows in a checkout, and beside this module in an installed package."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +96,17 @@ class Book:
         self._shipped = None if shipped is None else shipped / scale.name
         self._frames: dict[tuple[Study, Path, int], pd.DataFrame] = {}
 
+    @property
+    def options(self) -> str:
+        """Options of the command by which it works on this book; a space before each."""
+        scale, parent = self.scale, self.folder.parent
+        usual = SCALES[scale.name].seeds if scale.name in SCALES else scale.seeds
+        return "".join((
+            f" --scale {scale.name}" if scale.name != DEFAULT_SCALE else "",
+            f" --seeds {len(scale.seeds)}" if scale.seeds != usual else "",
+            f" --results {shlex.quote(str(parent))}" if parent != Path(STORED) else "",
+        ))  # fmt: skip
+
     def path(self, study: Study) -> Path:
         """File that a study's rows are written to."""
         return self.folder / f"{study.name}.parquet"
@@ -122,15 +139,13 @@ class Book:
         try:
             return pq.read_metadata(path).num_rows if path.exists() else 0
         except (OSError, pa.ArrowInvalid) as problem:
-            raise StorageError(f"{path} is damaged: {problem}; delete it") from problem
+            raise StorageError(f"{path} is damaged: {problem}; {REMEDY}") from problem
 
     def missing(self, study: Study) -> list[Task]:
         """Tasks without rows."""
-        return self._missing(study, study.tasks(self.scale))
-
-    def _missing(self, study: Study, tasks: Iterable[Task]) -> list[Task]:
         done = {row["task"] for row in self._read(study)}
-        return [t for t in tasks if _identity(study, self.scale, t.key) not in done]
+        return [task for task in study.tasks(self.scale)
+                if _identity(study, self.scale, task.key) not in done]  # fmt: skip
 
     def run(self, study: Study, progress: Progress | None = None) -> int:
         """Measure what is missing, and the number of tasks that this took.
@@ -138,18 +153,17 @@ class Book:
         Raises:
             StorageError: rows can't be written.
         """
-        tasks = list(study.tasks(self.scale))
-        missing, total = self._missing(study, tasks), len(tasks)
+        missing = self.missing(study)
         if missing and progress is not None:
-            progress(total - len(missing), total)
+            progress(0, len(missing))
         run = self._note_run() if missing else ""
-        for number, task in enumerate(missing, total - len(missing) + 1):
+        for number, task in enumerate(missing, 1):
             with Threads(1):  # times can be compared then, and runs side by side don't spin
                 rows = task.measure()
             made = {"task": _identity(study, self.scale, task.key), "run": run}
             self._add(study, [{**task.key, **row, **made} for row in rows])
             if progress is not None:
-                progress(number, total)
+                progress(number, len(missing))
         return len(missing)
 
     def _read(self, study: Study) -> list[dict[str, Any]]:
@@ -159,9 +173,9 @@ class Book:
         try:
             table = pq.read_table(path)
         except (OSError, pa.ArrowInvalid) as problem:
-            raise StorageError(f"{path} is damaged: {problem}; delete it") from problem
+            raise StorageError(f"{path} is damaged: {problem}; {REMEDY}") from problem
         if "task" not in table.column_names:
-            raise StorageError(f"{path} is damaged: it has no column 'task'; delete it")
+            raise StorageError(f"{path} is damaged: it has no column 'task'; {REMEDY}")
         return table.to_pylist()
 
     def _add(self, study: Study, rows: Sequence[dict[str, Any]]) -> None:
@@ -221,10 +235,6 @@ def _identity(study: Study, scale: Scale, key: Key) -> str:
     settings = scale.settings(str(key.get("backbone", "mlp")))
     parts = (study.name, study.version, settings, dict(key))
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:12]
-
-
-STORED = "paper"
-"""Folder of rows in a checkout, and beside this module in an installed package."""
 
 
 def shipped_rows() -> Path | None:

@@ -3,13 +3,15 @@
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import jinja2
 import matplotlib as mpl
+import pandas as pd
 
 from gridshift.pictures import as_svg
 from gridshift.storage import replacing, write_text
@@ -18,6 +20,7 @@ from gridshift_paper.artefacts import Artefact, Table, cell, mean_and_spread
 from gridshift_paper.claims import PAPER, Frame, Judged, Rows, Undecided, Verdict
 from gridshift_paper.figures import STYLE
 from gridshift_paper.outages import COMPENSATION, OUTAGES, compensated, frame_of, outages
+from gridshift_paper.protocol import Experiment, Scale
 from gridshift_paper.records import Book
 from gridshift_paper.selection import mean, picked
 from gridshift_paper.variants import DRAWS, drawn, drawn_factor
@@ -31,17 +34,15 @@ HEADLINES = (DRAWS, context_sweep.SWEEP, deployment.TIMES, OUTAGES, COMPENSATION
 """Studies that the five numbers at the top of the page are from."""
 DOTS_PER_INCH = 160
 """Of wider pictures, which stay below 300 kB."""
+TINY = "Small scale: tiny surrogates, to try the commands; numbers and verdicts tell nothing."
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Section:
-    """One artefact, as far as it was measured."""
+    """One artefact, as far as it was measured; nothing is measured or drawn before it is asked."""
 
     artefact: Artefact
-    tables: Sequence[Table]
-    comments: Sequence[Judged | str]
-    figure: "Figure | None"
-    num_rows: int
+    rows: Rows = field(repr=False)
 
     @property
     def heading(self) -> str:
@@ -50,27 +51,67 @@ class Section:
         return f"{place}{self.artefact.title}"
 
     @property
+    def num_rows(self) -> int:
+        """Rows of all its studies."""
+        return sum(len(frame) for frame in self.rows.values())
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it needs rows and there are none."""
+        return bool(self.artefact.studies) and not self.num_rows
+
+    @cached_property
+    def tables(self) -> Sequence[Table]:
+        """The tables that the rows suffice for."""
+        return () if self.is_empty else self.artefact.tables(self.rows)
+
+    @cached_property
+    def comments(self) -> Sequence[Judged | str]:
+        """What the rows say of each finding."""
+        return self.artefact.comments(self.rows)
+
+    @cached_property
+    def figure(self) -> "Figure | None":
+        """The picture; None of a table, or where rows that it needs are missing."""
+        if self.artefact.draw is None or not self.num_rows:
+            return None
+        with mpl.rc_context(STYLE):
+            try:
+                return self.artefact.draw(self.rows)
+            except Undecided:
+                return None  # the tables say which are missing
+
+    @property
     def claims(self) -> list[Judged]:
         """The paper's claims among the comments."""
         return [comment for comment in self.comments if isinstance(comment, Judged)]
 
+    @property
+    def sources(self) -> Table:
+        """The studies that it is made from: on which grids and outages, by how many seeds."""
+        lines = [
+            (study.name, study.about, _named(frame.get("grid", pd.Series([Experiment.grid]))),
+             _named(frame["outage"].replace("", "intact")) if "outage" in frame else None,
+             frame["seed"].nunique() if "seed" in frame else None, len(frame))
+            for study in self.artefact.studies if len(frame := self.rows[study.name])
+        ]  # fmt: skip
+        columns = ("study", "what was measured", "grids", "outages", ">seeds", ">rows")
+        return Table("Measured", columns, lines)
+
+
+FEW = 3
+"""Values up to which all are named."""
+
+
+def _named(values: Frame) -> str:
+    """The different values, or of many how many."""
+    different = list(dict.fromkeys(values.dropna()))
+    return "; ".join(different) if len(different) <= FEW else f"{len(different):,}"
+
 
 def section(artefact: Artefact, book: Book) -> Section:
     """The artefact, made from the rows there are; nothing is measured."""
-    rows = artefact.rows(book)
-    number = sum(len(frame) for frame in rows.values())
-    figure = None
-    with mpl.rc_context(STYLE):
-        if artefact.draw is not None and number:
-            try:
-                figure = artefact.draw(rows)
-            except Undecided:
-                figure = None  # the rows that it needs are still missing; the tables say which
-    told = bool(number) or not artefact.studies
-    return Section(
-        artefact=artefact, tables=artefact.tables(rows) if told else (),
-        comments=artefact.comments(rows), figure=figure, num_rows=number,
-    )  # fmt: skip
+    return Section(artefact, artefact.rows(book))
 
 
 def headlines(book: Book) -> Iterator[tuple[str, object, object]]:
@@ -141,7 +182,7 @@ def unmeasured(sections: Iterable[Section], book: Book) -> Table:
                                   for name, some in values.items())  # fmt: skip
                 total = sum(1 for _ in study.tasks(book.scale))
                 lines.append((study.name, len(missing), total, which,
-                              f"`gridshift paper {artefact.name}`"))  # fmt: skip
+                              f"`gridshift paper {artefact.name}{book.options}`"))  # fmt: skip
     return Table(
         "Tasks without rows",
         ("study", ">tasks", ">of", "which", "command"),
@@ -165,11 +206,16 @@ def claims_table(sections: Iterable[Section]) -> Table:
         note=f"Of {len(claims)} claims {found[Verdict.HOLDS]} hold here, {found[Verdict.FAILS]} do "
         f"not, and {found[Verdict.OPEN]} are not decided here. A number holds if ours is within a "
         "fifth of it, a factor if neither is more than 1.25 times the other, a time if neither is "
-        "more than twice the other. Not decided: ours can't stand for what "
-        "the paper had, and the reason is given. Where a network's own error decides, two bases "
+        "more than twice the other. Not decided: ours can't stand for what the paper had, or "
+        "isn't measured, and the reason is given. Where a network's own error decides, two bases "
         "are asked: on 118-bus appendix C's network and one without dropout, on 300-bus exact "
         "solutions and a network of width 1,024.",
     )  # fmt: skip
+
+
+def warning(scale: Scale) -> list[str]:
+    """What is to be said before any number of this scale, if anything is."""
+    return [TINY] if scale.name == "small" else []
 
 
 def save_figure(figure: "Figure", path: Path) -> None:
@@ -187,12 +233,13 @@ def save_figure(figure: "Figure", path: Path) -> None:
 
 def markdown(sections: Sequence[Section], figures: str, book: Book) -> str:
     """The page for the documentation; `figures` is the folder of the pictures, seen from it."""
-    parts = ["# The paper, measured again", *(t.markdown() for t in overview(sections, book))]
+    parts = ["# The paper, measured again", *warning(book.scale)]
+    parts += [table.markdown() for table in overview(sections, book)]
     parts += [INTRODUCTION, "## claims", claims_table(sections).markdown()]
     parts += ["## not measured", unmeasured(sections, book).markdown()]
     for one in sections:
         parts.append(f"## {one.artefact.name}\n\n{one.heading}.")
-        if not one.num_rows and one.artefact.studies:
+        if one.is_empty:
             parts.append("Nothing measured at this scale yet.")
         if one.figure is not None:
             name = one.artefact.name
@@ -200,6 +247,8 @@ def markdown(sections: Sequence[Section], figures: str, book: Book) -> str:
         parts += [table.markdown() for table in one.tables]
         if one.comments:
             parts.append("\n".join(f"- {comment}" for comment in one.comments))
+        if one.sources.rows:
+            parts.append(one.sources.markdown())
     return "\n\n".join(parts) + "\n"
 
 
@@ -216,7 +265,8 @@ def html(sections: Sequence[Section], about: str, book: Book) -> str:
         claims=claims_table(sections),
         unmeasured=unmeasured(sections, book),
         overview=overview(sections, book)[:2],
-        introduction=INTRODUCTION,
+        introduction=INTRODUCTION.replace("*", "").replace("`", ""),
+        warning=warning(book.scale),
     )
 
 
@@ -256,5 +306,5 @@ powers and magnitudes per unit, angles in radians unless a column says degrees, 
 mean over all outputs.
 "± " is the standard deviation over seeds; a seed decides training data, weights, context and test
 rows together. "Base", "N-1" and "N-2" are the intact grid, its most heavily loaded line out, and
-its two most heavily loaded lines out ([conventions](conventions.md)). Contexts have 400 solved
+its two most heavily loaded lines out (`docs/conventions.md`). Contexts have 400 solved
 cases unless a table says otherwise."""

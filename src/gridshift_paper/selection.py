@@ -10,11 +10,12 @@ from gridshift_paper.claims import NAN, Count, Frame, Rows, Undecided
 
 def picked(frame: Frame, **wanted: object) -> Frame:
     """Rows whose columns have these values."""
+    if not wanted.keys() <= set(frame.columns):
+        return frame.iloc[:0]
+    chosen = np.ones(len(frame), bool)
     for column, value in wanted.items():
-        if column not in frame:
-            return frame.iloc[:0]
-        frame = frame.loc[frame[column] == value]
-    return frame
+        chosen &= (frame[column] == value).to_numpy()
+    return frame[chosen]
 
 
 def by_seed(frame: Frame, column: str, **wanted: object) -> Frame:
@@ -76,7 +77,7 @@ def measured(rows: Rows, *studies: str, grid: str | None = None) -> Frame:
         frame = picked(frame, grid=grid) if grid else frame
         if not len(frame):
             where = f" on {grid}" if grid else ""
-            raise Undecided(f"nothing measured yet: run the study {name}{where}")
+            raise Undecided(f"nothing measured yet of the study {name}{where}")
     return frame
 
 

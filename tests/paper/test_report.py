@@ -85,10 +85,42 @@ def test_the_page_opens_with_verdicts_and_ends_its_first_part_with_what_isnt_mea
     verdicts, _, items = overview(shown, half)
     assert verdicts.rows == [[0, 1, 0]]
     assert items.rows == [("[example](#example)", "Fig. 99", 0, 1, 0)]
-    assert unmeasured(shown, half).rows == [("errors", 1, 2, "seed 0", "`gridshift paper example`")]
+    command = f"`gridshift paper example{half.options}`"
+    assert unmeasured(shown, half).rows == [("errors", 1, 2, "seed 0", command)]
     assert unmeasured(shown, empty).rows[0][1:3] == (1, 1)
     half.run(study())
     assert unmeasured(shown, half).note.startswith("Everything is measured")
+
+
+def test_a_section_ends_with_where_its_rows_are_from(book, tmp_path):
+    assert section(example(), book).sources.rows == [("errors", "errors", "case30", None, 2, 2)]
+    outages = ("", "line:1", "line:2", "line:3")
+    many = replace(study(), measure=lambda experiment: [{"mae": 1, "outage": o} for o in outages])
+    elsewhere = Book(tmp_path / "many", book.scale)
+    elsewhere.run(many)
+    assert section(example(studies=(many,)), elsewhere).sources.rows[0][3] == "4"
+    two = replace(many, measure=lambda experiment: [{"mae": 1, "outage": o} for o in outages[:2]])
+    fewer = Book(tmp_path / "fewer", book.scale)
+    fewer.run(two)
+    assert section(example(studies=(two,)), fewer).sources.rows[0][3] == "intact; line:1"
+
+
+def test_pages_of_small_rows_say_that_they_tell_nothing_and_name_their_own_commands(tmp_path):
+    small = Book(tmp_path / "rows", SCALES["small"])
+    page, site = tmp_path / "p.md", tmp_path / "s.html"
+    write_pages(small, [example()], page=page, site=site)
+    for text in (page.read_text(), site.read_text()):
+        assert "numbers and verdicts tell nothing" in text
+        assert f"gridshift paper example --scale small --results {tmp_path / 'rows'}`" in text
+    full = Book(tmp_path, SCALES["full"])
+    write_pages(full, [example()], page=page, site=site)
+    assert "tell nothing" not in page.read_text() + site.read_text()
+
+
+def test_options_of_a_command_are_those_that_arent_the_default():
+    assert Book(Path("paper"), SCALES["full"]).options == ""
+    assert Book(Path("paper"), SCALES["full"].with_seeds(2)).options == " --seeds 2"
+    assert Book(Path("mine"), SCALES["small"]).options == " --scale small --results mine"
 
 
 def test_claims_are_counted_one_by_one(book):

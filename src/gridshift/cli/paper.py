@@ -14,6 +14,7 @@ from gridshift.cli.output import emit, progress, table
 if TYPE_CHECKING:
     from gridshift_paper.artefacts import Artefact
     from gridshift_paper.records import Book
+    from gridshift_paper.report import Section
 
 
 @command(
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
         "scale": "small, full or paper",
         "num_seeds": "root seeds",
         "claims": "with claims: list of `artefact`, `says` (the paper), `where`, `verdict` (holds, "
-        "does not hold, not decided here), `ours` (our numbers)",
+        "does not hold, not decided here), `ours` (our numbers, in words), `numbers` (the same by "
+        "name, a share as a fraction), `paper` (its numbers by these names), `needed` (the rule)",
         "page": "with report: the Markdown page",
         "site": "with report: the HTML page",
     },
@@ -42,8 +44,8 @@ if TYPE_CHECKING:
 @click.argument("name")
 @click.option(
     "--scale", type=click.Choice(["small", "full", "paper"]), default="full", show_default=True,
-    help="small: under a minute an artefact; full: the paper's sizes, hours in all; paper: the "
-    "Transformer and the graph network trained as long as the paper's too.",
+    help="small: to try it, a minute or two an artefact; full: the paper's sizes, hours in all; "
+    "paper: the Transformer and the graph network trained as long as the paper's too.",
 )  # fmt: skip
 @click.option(
     "--seeds", type=click.IntRange(1, 1000), help="Root seeds, from 0.  [default: 3; small: 1]"
@@ -92,13 +94,10 @@ def paper(
     payload = about | {"artefacts": [plain for plain, _ in found]}
 
     def render(console) -> None:
-        nothing = "nothing to measure at this scale: its grids are left out"
         for each in found:
-            _print(
-                console, *each, small=scale == "small",
-                nothing="nothing measured yet" if stored else nothing,
-            )  # fmt: skip
-        console.print(f"rows: {book.folder}; all pages and pictures: gridshift paper report")
+            _print(console, *each, book, stored=stored)
+        console.print(f"all pages and pictures: gridshift paper report{book.options}",
+                      soft_wrap=True)  # fmt: skip
 
     emit(payload, render, as_json=as_json)
 
@@ -120,27 +119,29 @@ def _list(known: "Any", full: "Book", about: dict[str, Any], as_json: bool) -> N
     emit(about | {"artefacts": listed}, render, as_json=as_json)
 
 
-TINY = "small scale: tiny surrogates, to try it; its verdicts tell nothing"
-
-
 def _hung(text: str, indent: int) -> str:
     """The text in lines of 80 columns, all but the first indented."""
     return textwrap.fill(text, 80, subsequent_indent=" " * indent, break_long_words=False)
 
 
 def _claims(known: "list[Artefact]", book: "Book", about: dict[str, Any], as_json: bool) -> None:
-    from gridshift_paper.report import claims_table, section
+    from gridshift_paper.report import claims_table, section, warning
 
-    found = claims_table([section(one, book) for one in known])
+    sections = [section(one, book) for one in known]
+    found = claims_table(sections)
     names = ("artefact", "says", "where", "verdict", "ours")
-    listed = [dict(zip(names, row, strict=True)) for row in found.rows]
+    listed = [
+        {**dict(zip(names, row, strict=True)), "numbers": judged.numbers,
+         "paper": judged.paper, "needed": judged.claim.rule.needed}
+        for row, judged in zip(found.rows, (j for one in sections for j in one.claims), strict=True)
+    ]  # fmt: skip
 
     def render(console) -> None:
-        for row in found.rows:
-            name, says, _, verdict, ours = row
-            console.print(_hung(f"[{verdict}] {name}: {says}", 4), markup=False)
+        for name, says, where, verdict, ours in found.rows:
+            console.print(_hung(f"[{verdict}] {name} ({where}): {says}", 4), markup=False)
             console.print(_hung(f"    {ours}", 4), markup=False)
-        console.print(found.note)
+        for text in (found.note, *warning(book.scale)):
+            console.print(text)
 
     emit(about | {"claims": listed}, render, as_json=as_json)
 
@@ -162,7 +163,7 @@ def _report(
 
 def _made(
     one: "Artefact", book: "Book", results: Path, *, measure: bool
-) -> tuple[dict[str, Any], Any]:
+) -> tuple[dict[str, Any], "Section"]:
     """What the artefact says, after measuring what is missing or not, as JSON and as a section."""
     from gridshift_paper.report import save_figure, section
 
@@ -193,12 +194,19 @@ def _made(
     return payload, found
 
 
-def _print(console, payload: dict[str, Any], found, *, small: bool, nothing: str) -> None:
+def _print(
+    console, payload: dict[str, Any], found: "Section", book: "Book", *, stored: bool
+) -> None:
+    from gridshift_paper.report import warning
+
     console.print(found.heading, style="bold", soft_wrap=True)
-    if small:
-        console.print(TINY, style="dim", soft_wrap=True)
-    if not found.num_rows and found.artefact.studies:
-        console.print(nothing)
+    for text in warning(book.scale):
+        console.print(text, style="dim", soft_wrap=True)
+    if found.is_empty and stored:
+        console.print(f"nothing measured yet; gridshift paper {payload['name']}{book.options} "
+                      "measures it", soft_wrap=True)  # fmt: skip
+    elif found.is_empty:
+        console.print("nothing to measure at this scale: its grids are left out")
     for one in found.tables:
         console.print()
         console.print(table(one.title, one.columns, one.rows, note=one.note))
@@ -208,4 +216,6 @@ def _print(console, payload: dict[str, Any], found, *, small: bool, nothing: str
         console.print(_hung(f"- {comment}", 2), markup=False)
     if payload["figure"]:
         console.print(f"picture: {payload['figure']}", soft_wrap=True)
+    if book.folder.is_dir() and found.artefact.studies:
+        console.print(f"rows: {book.folder}", soft_wrap=True)
     console.print()
