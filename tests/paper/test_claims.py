@@ -66,7 +66,9 @@ def covariance() -> pd.DataFrame:
 
 def times() -> pd.DataFrame:
     grids = tuple(GRIDS)
-    solves = every(("engine_s", "pandapower_s"), grid=grids, part=("solve",), backbone=("",))
+    solves = every(
+        ("engine_s", "exact_s", "pandapower_s"), grid=grids, part=("solve",), backbone=("",)
+    )
     names = ("fit_s", "predict_s", "predict_tuned_s", "step_s")
     networks = every(names, grid=grids, part=("network",), backbone=("mlp", "pfgnn", WIDE))
     return pd.concat([solves, networks], ignore_index=True)
