@@ -148,7 +148,7 @@ def test_examples_run_and_json_has_the_documented_keys(name, folder, monkeypatch
         result = gridshift(*shlex.split(example)[1:])
         assert result.exit_code == 0, f"{example}: {result.output}"
         notices = ("Warning: ", "compiling", "training", "screening", "measuring", "merging",
-                   "generating")  # fmt: skip
+                   "generating", "judging", "drawing")  # fmt: skip
         assert all(line.startswith(notices) for line in result.stderr.splitlines())
         if "--json" in example:
             found |= set(json.loads(result.stdout))

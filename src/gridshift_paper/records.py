@@ -32,7 +32,7 @@ Key = Mapping[str, Value]
 Record = Mapping[str, Value | None]
 REMEDY = "restore it, or delete it to measure its rows again"
 Progress = Callable[[int, int], None]
-"""Called with the tasks done now and the number of those that were missing."""
+"""Called with the number of what is done, and of all that there is to do now."""
 OF_EXPERIMENTS = {field.name for field in fields(Experiment)}
 """Entries of a key that make its experiment."""
 

@@ -21,7 +21,7 @@ from gridshift_paper.claims import PAPER, Frame, Judged, Rows, Undecided, Verdic
 from gridshift_paper.figures import STYLE
 from gridshift_paper.outages import COMPENSATION, OUTAGES, compensated, frame_of, outages
 from gridshift_paper.protocol import Experiment, Scale
-from gridshift_paper.records import Book
+from gridshift_paper.records import Book, Progress
 from gridshift_paper.selection import mean, picked
 from gridshift_paper.variants import DRAWS, drawn, drawn_factor
 
@@ -191,6 +191,17 @@ def unmeasured(sections: Iterable[Section], book: Book) -> Table:
     )
 
 
+def judged(sections: Sequence[Section], progress: Progress | None) -> Iterator[Section]:
+    """The sections, each with its findings judged, which is kept; a second or so for each."""
+    for number, one in enumerate(sections):
+        if progress is not None:
+            progress(number, len(sections))
+        _ = one.comments
+        yield one
+    if progress is not None:
+        progress(len(sections), len(sections))
+
+
 def claims_table(sections: Iterable[Section]) -> Table:
     """Every claim of the paper, one by one, and what our rows say of it."""
     claims = [(one.artefact, claim) for one in sections for claim in one.claims]
@@ -270,7 +281,10 @@ def html(sections: Sequence[Section], about: str, book: Book) -> str:
     )
 
 
-def write_pages(book: Book, artefacts: Iterable[Artefact], *, page: Path, site: Path) -> None:
+def write_pages(
+    book: Book, artefacts: Sequence[Artefact], *, page: Path, site: Path,
+    progress: Progress | None = None,
+) -> None:  # fmt: skip
     """Write all pictures, the Markdown page and the HTML page.
 
     Args:
@@ -278,13 +292,14 @@ def write_pages(book: Book, artefacts: Iterable[Artefact], *, page: Path, site: 
         artefacts: in the order of the pages.
         page: Markdown file.
         site: HTML file; pictures go into `figures` beside it.
+        progress: called with the artefacts done and the number of all.
 
     Raises:
         StorageError: one of them can't be written.
     """
     sections = [section(artefact, book) for artefact in artefacts]
     figures = site.parent / "figures"
-    for one in sections:
+    for one in judged(sections, progress):
         if one.figure is not None:
             for kind in ("png", "pdf"):
                 save_figure(one.figure, figures / f"{one.artefact.name}.{kind}")

@@ -208,7 +208,7 @@ def test_factor_is_frozen_over_icw_and_a_worse_one_is_told():
     assert table.rows[0][5:] == (4.0, 13)
     everywhere = claim_about("per-metric-n1", made, "on 30 and 118 buses")
     assert everywhere.verdict == Verdict.FAILS
-    assert "118-Bus at 400 rows 0.500" in everywhere.ours
+    assert "118-Bus, overall 0.500" in everywhere.ours
 
 
 @pytest.mark.parametrize(

@@ -125,15 +125,16 @@ def _hung(text: str, indent: int) -> str:
 
 
 def _claims(known: "list[Artefact]", book: "Book", about: dict[str, Any], as_json: bool) -> None:
-    from gridshift_paper.report import claims_table, section, warning
+    from gridshift_paper.report import claims_table, judged, section, warning
 
-    sections = [section(one, book) for one in known]
+    with progress("judging claims", len(known), unit="artefact") as done:
+        sections = list(judged([section(one, book) for one in known], done))
     found = claims_table(sections)
     names = ("artefact", "says", "where", "verdict", "ours")
     listed = [
-        {**dict(zip(names, row, strict=True)), "numbers": judged.numbers,
-         "paper": judged.paper, "needed": judged.claim.rule.needed}
-        for row, judged in zip(found.rows, (j for one in sections for j in one.claims), strict=True)
+        {**dict(zip(names, row, strict=True)), "numbers": one.numbers, "paper": one.paper,
+         "needed": one.claim.rule.needed}
+        for row, one in zip(found.rows, (j for each in sections for j in each.claims), strict=True)
     ]  # fmt: skip
 
     def render(console) -> None:
@@ -155,7 +156,8 @@ def _report(
     page, site = page or results / "paper.md", results / "report.html"
     require_writable(results)
     require_writable_file(page)
-    write_pages(book, known, page=page, site=site)
+    with progress("drawing pages", len(known), unit="artefact") as done:
+        write_pages(book, known, page=page, site=site, progress=done)
     listed = [{"name": a.name, "kind": a.kind, "paper": a.paper, "title": a.title} for a in known]
     payload = about | {"artefacts": listed, "page": page, "site": site}
     emit(payload, lambda console: console.print(f"{page}\n{site}", soft_wrap=True), as_json=as_json)
@@ -201,7 +203,7 @@ def _print(
 
     console.print(found.heading, style="bold", soft_wrap=True)
     for text in warning(book.scale):
-        console.print(text, style="dim", soft_wrap=True)
+        console.print(text, style="dim")
     if found.is_empty and stored:
         console.print(f"nothing measured yet; gridshift paper {payload['name']}{book.options} "
                       "measures it", soft_wrap=True)  # fmt: skip
