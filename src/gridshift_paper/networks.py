@@ -223,8 +223,8 @@ def _tables_of_search(rows: Rows) -> Iterator[Table]:
         "Error on the intact case300, fresh rows", ["tried", ">overall", ">Q gen", ">|V|"],
         [(name, *(mean(by_seed(frame, q, tried=name)) if len(picked(frame, tried=name)) else None
                   for q in QUANTITIES)) for name in TRIED],
-        "Chosen by these rows alone. All but appendix C without dropout; twice the rows and 200,000 "
-        "steps: width 512. Single precision unless said otherwise. A dash: not measured.",
+        "Chosen by these rows alone. All but appendix C without dropout; twice the rows and "
+        "200,000 steps: width 512. Single precision unless said otherwise. A dash: not measured.",
     )  # fmt: skip
 
 
