@@ -86,7 +86,7 @@ class Section:
         """The paper's claims among the comments."""
         return [comment for comment in self.comments if isinstance(comment, Judged)]
 
-    @property
+    @cached_property
     def sources(self) -> Table:
         """The studies that it is made from: on which grids and outages, by how many seeds."""
         lines = [
